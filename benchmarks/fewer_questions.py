@@ -4,9 +4,8 @@
     python benchmarks/fewer_questions.py kbrel-report kbrel-report-*/
 
 Each report is that of a candidate compared with the same baseline, whose own report is the first. Its slices
-are decided again look by look, from the recorded outcomes, as a run with --kb-until-decided would. *In turn*
-is what -x does in a single process: all slices are asked their first share, then their second, up to the
-first gate that fails; *one by one* is the order of the suite. Shares are of the facts of all slices.
+are decided again look by look, from the recorded outcomes, as a run with --kb-until-decided would. The first
+failure is where -x would end the session. Shares are of the facts of all slices.
 
 Null sessions exchange the answers of candidate and baseline, cluster by cluster, as in null_sessions.py. The
 last table has slices of 400 facts that are drawn at random: nothing is lost, so many facts change either way.
@@ -18,7 +17,6 @@ import argparse
 import dataclasses
 import functools
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -43,7 +41,6 @@ from pytest_kbrel.suites import load_suite
 Asked = tuple[Looks, tuple[GateResult, ...]]
 DRAWN = Gate(metric="accuracy", rule="max_drop", bound=0.08, beyond=0.02)
 FACTS, SLICES = 400, 20
-RED = ("red",)
 COLUMNS = ("correct", "missing", "f1", "rouge_l")
 
 
@@ -67,22 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
     base = outcomes_of(given.baseline)
-    recorded = [
-        [
-            "candidate",
-            "facts asked",
-            "same verdict",
-            "first failure in turn",
-            "one by one",
-        ]
-    ]
-    nulls = [
-        [
-            "null sessions of",
-            "facts asked",
-            *(f"{name}{how}" for how in ("", ", all asked") for name in RED),
-        ]
-    ]
+    recorded = [["candidate", "facts asked", "same verdict", "first failure"]]
+    nulls = [["null sessions of", "facts asked", "red", "red, all asked"]]
     for path in given.candidates:
         if path.resolve() == given.baseline.resolve():
             continue
@@ -159,25 +142,22 @@ class LookedAt:
             for gate, full in zip(looks[-1][1], in_full(case), strict=True)
         ]
         same = sum(one == full for one, full in pairs)
+        failure = first_failure(taken)
         return [
             f"{asked / self.facts:.0%}",
             f"{same} of {len(pairs)}",
-            *(self._share(until(taken)) for until in (in_turn, one_by_one)),
+            "none" if failure is None else f"{failure / self.facts:.0%}",
         ]
-
-    def _share(self, asked: int | None) -> str:
-        return "none" if asked is None else f"{asked / self.facts:.0%}"
 
     def null_sessions(self, rng: np.random.Generator, sessions: int) -> list[str]:
         """Return the share of facts asked in sessions without a difference, and how many were red."""
-        asked = 0
-        reds = Counter[str]()
+        asked = red = red_in_full = 0
         family = self.recorded.family
         for _ in range(sessions):
             tails = (rng.random(len(self.recorded.clusters)) < 0.5).tolist()
             taken = [list(self.looks(case, of, tails))[-1] for case, of in self.slices]
             asked += sum(look.asked for look, _ in taken) + self.uncompared
-            in_full = [
+            whole = [
                 judged(
                     case.gates,
                     case.figures,
@@ -187,40 +167,14 @@ class LookedAt:
                 )
                 for case, _ in self.slices
             ]
-            for how, slices in (
-                ("", [gates for _, gates in taken]),
-                (", all asked", in_full),
-            ):
-                failing = [
-                    gate for gates in slices for gate in gates if gate.verdict == "fail"
-                ]
-                reds[f"red{how}"] += bool(failing)
-        shares = [
-            reds[f"{name}{how}"] / sessions
-            for how in ("", ", all asked")
-            for name in RED
-        ]
-        return [f"{share:.1%}" for share in (asked / self.facts / sessions, *shares)]
+            red += any(failed(gates) for _, gates in taken)
+            red_in_full += any(map(failed, whole))
+        totals = (asked / self.facts, red, red_in_full)
+        return [f"{total / sessions:.1%}" for total in totals]
 
 
-def in_turn(taken: Sequence[Sequence[Asked]]) -> int | None:
-    """Return how many facts are asked until a gate fails, where the slices take turns."""
-    turns = [
-        (number, look, gates) for number, of in enumerate(taken) for look, gates in of
-    ]
-    asked = dict.fromkeys(range(len(taken)), 0)
-    # Sorting is stable: at one share the slices keep their order.
-    for number, look, gates in sorted(
-        turns, key=lambda turn: turn[1].taken / turn[1].of
-    ):
-        asked[number] = look.asked
-        if failed(gates):
-            return sum(asked.values())
-    return None
-
-
-def one_by_one(taken: Sequence[Sequence[Asked]]) -> int | None:
-    """Return how many facts are asked until a gate fails, where each slice is asked until it is decided."""
+def first_failure(taken: Sequence[Sequence[Asked]]) -> int | None:
+    """Return how many facts are asked until a gate fails, each slice asked until it is decided."""
     before = 0
     for of in taken:
         for look, gates in of:

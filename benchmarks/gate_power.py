@@ -34,6 +34,7 @@ from scipy.stats import binom
 from benchmarks.rate_verdicts import rate_verdicts, rate_within
 from pytest_kbrel import stats
 from pytest_kbrel.gates.reasons import FEW_CLUSTERS
+from pytest_kbrel.stats.paired_rates import fewest_lost
 
 LEVEL = stats.sidak(SLICES)
 SIZES = (50, 100, 200, 300, 400, 600, 1000, 2000, 3000)
@@ -97,7 +98,7 @@ def old_rule(n: int, flips: float, drop: float, within: float) -> float:
     """How often a slice failed by the old rule: a drop was shown, and that seen was over T."""
     gain = max((flips - drop) / 2, 0.0)
     gained = np.arange(int(binom.ppf(1 - 1e-12, n, gain)) + 1)
-    shown = stats.fewest_lost(n, int(gained[-1]), LEVEL, 0.0)
+    shown = fewest_lost(n, int(gained[-1]), LEVEL, 0.0)
     fewest = np.maximum(shown, np.floor(gained + n * within + 1e-9) + 1)
     lost = binom.sf(fewest - 1, n - gained, (gain + drop) / (1 - gain))
     return float((binom.pmf(gained, n, gain) * lost).sum())
@@ -208,7 +209,7 @@ def power_tables(goals: list[Goal]) -> Iterator[str]:
     yield from table(["facts a slice", "old rule", "two numbers"], rows, 0)
     yield "## Power\n"
     yield f"Red / passed slices by true drop, in %: within {WORLD['within']}, beyond {WORLD['beyond']},"
-    yield "at the level of the world suite's cases; then sessions of {SLICES} such slices"
+    yield f"at the level of the world suite's cases; then sessions of {SLICES} such slices"
     yield "that are red.\n"
     head = [
         "facts",

@@ -12,6 +12,8 @@ from scipy.stats import beta, binom, multinomial
 
 from pytest_kbrel import stats
 from pytest_kbrel.stats import Difference, Estimate, Sample
+from pytest_kbrel.stats.paired_rates import tango
+from tests.stats.samples import bootstrap, paired_difference
 
 SLICES = 20
 UNIT, POSITIVE = (0.0, 1.0), (0.0, math.inf)
@@ -75,9 +77,7 @@ def compared(
 ) -> Difference:
     """The difference of two ratios, as the gates have it."""
     after, before = pair
-    return stats.paired_difference(
-        of(after), of(before), ratio, better=better, bounds=bounds
-    )
+    return paired_difference(of(after), of(before), ratio, better=better, bounds=bounds)
 
 
 def exact_coverage(n: int, down: float, up: float) -> list[float]:
@@ -92,7 +92,7 @@ def exact_coverage(n: int, down: float, up: float) -> list[float]:
     missed = np.zeros(2)
     for (d, u), weight in zip(counts, weights, strict=True):
         if weight > 1e-9:
-            low, high = stats.tango(n, d, u)
+            low, high = tango(n, d, u)
             missed += weight * np.array(
                 [low > up - down + 1e-12, high < up - down - 1e-12]
             )
@@ -189,7 +189,7 @@ def differences() -> Iterator[tuple[str, float, Callable[[Rng, int], Estimate]]]
     def macro(rng: Rng, n: int) -> Estimate:
         pairs = [several_questions(rng, n, 0.02, 0.05) for _ in range(SLICES)]
         after, before = (of(*(pair[run] for pair in pairs)) for run in (0, 1))
-        return stats.paired_difference(
+        return paired_difference(
             after, before, average, better="higher", bounds=UNIT, facts=n * SLICES
         ).estimate
 
@@ -217,7 +217,7 @@ def against_bootstrap(draws: int) -> Iterator[tuple[str, int, float]]:
             for number in range(max(draws // 20, 5)):
                 rows = of(make(rng, n))
                 ours = stats.estimate(rows, ratio, bounds=bounds)
-                low, high = stats.bootstrap([(1.0, rows)], ratio, seed=number)
+                low, high = bootstrap([(1.0, rows)], ratio, seed=number)
                 apart.append(
                     (abs(ours.low - low) + abs(ours.high - high)) / 2 / (high - low)
                 )

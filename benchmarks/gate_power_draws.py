@@ -31,7 +31,9 @@ from pytest_kbrel.gates.reasons import FEW_CLUSTERS
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Case, CaseResult, Gate, Judgement, Outcome, Table
+from pytest_kbrel.stats.paired_rates import fewest_lost
 from pytest_kbrel.suites import load_suite
+from tests.stats.samples import paired_difference
 
 ROOT = Path(__file__).parent.parent
 # The product's own tests judge so many draws of each shape as well, and must agree.
@@ -112,7 +114,7 @@ def judged(
 ) -> tuple[Array, Array]:
     """Whether the test by facts rejects a drop of at most ``allowed`` at ``level``, and the larger p."""
     lost, gained = (x > 0).sum(1), (x < 0).sum(1)
-    fewest = stats.fewest_lost(x.shape[1], int(gained.max()), level, allowed)
+    fewest = fewest_lost(x.shape[1], int(gained.max()), level, allowed)
     by_facts = lost >= fewest[gained]
     mean, error, df = clustered(x, sizes)
     return by_facts, by_facts & (mean - allowed > student.ppf(1 - level, df) * error)
@@ -142,13 +144,11 @@ def check(
 ) -> None:
     """Raise where the gates' own comparison of a few draws says something else."""
     objects = np.repeat(np.arange(len(sizes)), sizes)
-    clusters = stats.Clusters(
-        of_fact={f"0/{i}": f"object {g}" for i, g in enumerate(objects)}
-    )
+    clusters = {f"0/{i}": f"object {g}" for i, g in enumerate(objects)}
     for row, ours in zip(x[:CHECKED], rejected[:CHECKED], strict=True):
         before, ones = (row >= 0).astype(float), np.ones(len(row))
         after = before - row
-        difference = stats.paired_difference(
+        difference = paired_difference(
             of(np.stack([after, ones], 1)),
             of(np.stack([before, ones], 1)),
             ratio,
@@ -236,15 +236,13 @@ def alarms(worse: Array, clusters: Array, level: float) -> Array:
     if not error or stdtr(n - 1, -worse.mean() / error) >= level:
         return np.zeros(2)
     ones = np.ones(n)
-    difference = stats.paired_difference(
+    difference = paired_difference(
         of(np.stack([0.5 - worse, ones], 1)),
         of(np.stack([0.5 * ones, ones], 1)),
         ratio,
         better="higher",
         bounds=UNIT,
-        clusters=stats.Clusters(
-            of_fact={f"0/{i}": str(cluster) for i, cluster in enumerate(clusters)}
-        ),
+        clusters={f"0/{i}": str(cluster) for i, cluster in enumerate(clusters)},
     )
     p = difference.p
     return np.array([1, p is not None and p < level], dtype=float)

@@ -17,6 +17,7 @@ from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import pair
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Outcome
+from pytest_kbrel.stats.intervals import left_out
 
 ROOT = Path(__file__).parent.parent
 # Changes of facts in the order of their clusters: how much worse each became, and the number of its cluster.
@@ -57,7 +58,7 @@ def changes_of(
             if figure.name not in names:
                 continue
             (new,), (old,) = (
-                stats.left_out(figure.sample([table]), figure.statistic)
+                left_out(figure.sample([table]), figure.statistic)
                 for table in (pairing.candidate, pairing.baseline)
             )
             worse = old - new if figure.better == "lower" else new - old

@@ -25,6 +25,7 @@ from typing import Literal
 import torch
 
 from pytest_kbrel import resources
+from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
@@ -150,13 +151,8 @@ def lines(case: Case, model: Model, variant: Variant, rounds: int) -> Iterator[s
 def figures(table: Table) -> dict[str, float]:
     """Return the metrics of a table, by name."""
     return {
-        metric.name: metric.of(
-            [
-                [row.values[at] for at in map(table.columns.index, metric.columns)]
-                for row in table.rows
-            ]
-        )
-        for metric in metrics_for("monitor", "", table.columns)
+        figure.name: figure.value([table]) or 0.0
+        for figure in figures_of(metrics_for("monitor", "", table.columns))
     }
 
 

@@ -30,6 +30,7 @@ from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import measure_figures, pair
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Gate, Outcome, Table
+from pytest_kbrel.stats.paired_rates import fewest_lost
 
 Array = Any
 GREEN, UNDECIDED, RED = range(3)
@@ -127,9 +128,7 @@ def _kbrel(part: Slice, gate: Gate, level: float) -> Array:
     if part.sizes is None:
         failed = (
             part.lost
-            >= stats.fewest_lost(part.n, int(part.gained.max()), level, beyond)[
-                part.gained
-            ]
+            >= fewest_lost(part.n, int(part.gained.max()), level, beyond)[part.gained]
         )
     else:
         failed = judged(part.x, part.sizes, beyond, level)[1]
@@ -171,9 +170,7 @@ def kbrel_one(part: Slice, session: int, gate: Gate, comparisons: int) -> int:
     measurement = measure_figures(
         figures, tables[:1], [pair(*tables)], alpha=stats.sidak(comparisons)
     )
-    (result,) = rules.decide(
-        [gate], measurement, comparisons=comparisons, explain=False
-    )
+    (result,) = rules.decide([gate], measurement, comparisons=comparisons)
     return {"pass": GREEN, "inconclusive": UNDECIDED, "fail": RED}[result.verdict]
 
 

@@ -19,8 +19,6 @@ _WHOLE = re.compile(r"-?[0-9]{1,30}")
 _NUMBER = re.compile(
     r"[-+]?([0-9]{1,30}([.][0-9]{0,30})?|[.][0-9]{1,30})([eE][-+]?[0-9]{1,3})?"
 )
-# A share in percent, and a number with a decimal comma or in quotes.
-_NEARLY = re.compile(r"(-?[0-9]{1,9}(?:[.,][0-9]{1,9})?) ?(%?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +77,6 @@ def shown(value: object) -> str:
     return repr(cut) if isinstance(value, str) else cut
 
 
-def meant_number(value: object, bounds: Bounds) -> str:
-    """Return ``"; did you mean 0.4?"`` for a text such as ``40%`` or ``0,4``.
-
-    Returns ``""`` for other values, and where that number is not within ``bounds``.
-    """
-    match = _NEARLY.fullmatch(value.strip()) if isinstance(value, str) else None
-    if match is None:
-        return ""
-    number = float(match[1].replace(",", ".")) / (100 if match[2] else 1)
-    if (int(number) if bounds.whole and number.is_integer() else number) not in bounds:
-        return ""
-    quotes = "" if match[2] or "," in match[1] else " without quotes"
-    return f"; did you mean {number:.12g}{quotes}?"
-
-
 def _plain(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) or value >= 1000 else f"{value:g}"
 
@@ -138,8 +121,6 @@ DELAY = Bounds(0, 3_600, whole=False)
 # Options of the command kbrel.
 YEAR = Bounds(0, 9_999)
 CAP = Bounds(1, 999_999)
-THREADS = Bounds(1, 1_024)
-AGE = Bounds(0, 100_000)
 
 
 def limit_value(text: str) -> int | float:
@@ -149,5 +130,4 @@ def limit_value(text: str) -> int | float:
     except ValueError:
         raise ValueError(
             f"found {shown(text)}; allowed: {LIMIT}, of facts, or a fraction above 0 and up to 1"
-            f"{meant_number(text, SHARE)}"
         ) from None

@@ -301,7 +301,7 @@ ROOMS: dict[str, Room] = {
     ),
     "cli": Room(
         "the command kbrel, a module a subcommand",
-        "__init__ baselines bounds catalogue errors facts foreign gates judges metrics models "
+        "__init__ baselines bounds catalogue errors facts foreign gates judges metrics "
         "printing records replay reports resources serialization session stats suites words",
     ),
     "plugin": Room(

@@ -15,7 +15,6 @@ from typing import NoReturn
 from pytest_kbrel import __version__, resources
 from pytest_kbrel.cli import (
     build,
-    cache,
     comment,
     compare,
     export,
@@ -30,6 +29,8 @@ from pytest_kbrel.cli.arguments import is_json_only, print_document
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.printing import printable
 
+# Commands of earlier versions, with what to do instead.
+_GONE = {"cache": "delete the folder .kbrel-cache to forget what is kept"}
 # What a shell reports of a program that the signal of a broken pipe ended.
 _BROKEN_PIPE = 128 + 13
 
@@ -56,8 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with status 2 for a call that argparse refuses.
     """
     given = sys.argv[1:] if arguments is None else arguments
+    parser = command_parser()
     try:
-        options = command_parser().parse_args(given)
+        if given and given[0] in _GONE:
+            parser.error(f"{given[0]} was removed; {_GONE[given[0]]}")
+        options = parser.parse_args(given)
     except _WrongCallError as wrong:
         if "--json" in given:
             print_document({"error": str(wrong)})
@@ -110,7 +114,6 @@ def command_parser() -> argparse.ArgumentParser:
         report,
         judge,
         labels,
-        cache,
     ):
         command.register(commands)
     return parser

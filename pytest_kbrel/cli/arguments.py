@@ -8,14 +8,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO, TypeAlias
 
 from pytest_kbrel.bounds import Bounds
 from pytest_kbrel.printing import printable
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 # The value of --json where it may name a file and names none.
 STDOUT = Path("-")
 
@@ -25,8 +23,16 @@ def print_line(text: object) -> None:
     print(printable(str(text)))
 
 
-def add_json_flag(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json``, which :func:`print_result` obeys."""
+def finish(
+    parser: argparse.ArgumentParser,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    force: str = "",
+) -> None:
+    """Add ``--force``, if there is help for it, and ``--json``, which :func:`print_result` obeys; set ``run``."""
+    if force:
+        parser.add_argument("--force", action="store_true", help=force)
+    parser.set_defaults(run=run)
     parser.add_argument(
         "--json", action="store_true", help="print one JSON document and nothing else"
     )
@@ -72,14 +78,6 @@ def scratch_folder(output: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def refuse_existing(output: Path, *, force: bool) -> None:
-    """Raise ``FileExistsError`` where ``output`` is a file already, unless ``force``."""
-    if output.is_file() and not force:
-        raise FileExistsError(
-            f"{output}: exists already; name another file or give --force"
-        )
-
-
 @contextmanager
 def new_file(output: Path, *, force: bool) -> Iterator[TextIO]:
     """Open a new text file that is renamed to ``output`` when the block ends without an error.
@@ -87,7 +85,10 @@ def new_file(output: Path, *, force: bool) -> Iterator[TextIO]:
     Raises ``FileExistsError`` where ``output`` is a file already, unless ``force``, and what
     :func:`scratch_folder` raises.
     """
-    refuse_existing(output, force=force)
+    if output.is_file() and not force:
+        raise FileExistsError(
+            f"{output}: exists already; name another file or give --force"
+        )
     with scratch_folder(output) as scratch:
         with (scratch / output.name).open(
             "w", encoding="utf-8", newline="\n"

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_kbrel.bounds import CAP, FLAG_SEED, THREADS, YEAR, shown
-from pytest_kbrel.cli.arguments import add_json_flag, integer_within, print_result
+from pytest_kbrel.bounds import CAP, FLAG_SEED, YEAR, shown
+from pytest_kbrel.cli.arguments import Commands, finish, integer_within, print_result
 
 if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
     from pytest_kbrel.facts.question_set import Columns, Manifest
 
 _ABOUT = """\
@@ -96,33 +95,21 @@ def register(commands: Commands) -> None:
         help="of DuckDB (default: 4GB)",
     )
     engine.add_argument(
-        "--threads",
-        type=integer_within(THREADS),
-        default=None,
-        metavar="N",
-        help="default: all cores",
-    )
-    engine.add_argument(
         "--temp-dir",
         type=Path,
-        default=None,
         metavar="DIR",
         help="where to spill to disk",
     )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run)
 
 
 def _columns(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the dump's columns")
     for name in ("subject", "relation", "object", "popularity"):
-        group.add_argument(
-            f"--{name}", default=None, metavar="COLUMN", help=f"default: {name}"
-        )
+        group.add_argument(f"--{name}", metavar="COLUMN", help=f"default: {name}")
     for name in ("year", "type"):
         group.add_argument(
             f"--{name}",
-            default=None,
             metavar="COLUMN",
             help=f"default: {name}, if there; '' for none",
         )
@@ -134,7 +121,6 @@ def _columns(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--format",
         choices=("csv", "tsv", "jsonl", "parquet"),
-        default=None,
         help="default: by name",
     )
     group.add_argument(
@@ -176,7 +162,6 @@ def _run(options: argparse.Namespace) -> int:
         ),
         engine=Engine(
             memory=options.memory_limit,
-            threads=options.threads,
             folder=options.temp_dir,
         ),
     )

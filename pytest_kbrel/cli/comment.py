@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_kbrel.cli.arguments import (
-    add_json_flag,
+    Commands,
+    finish,
     is_json_only,
     new_file,
     print_document,
     print_result,
 )
 from pytest_kbrel.errors import KbrelError
-
-if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
 
 
 def register(commands: Commands) -> None:
@@ -43,33 +39,19 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--commit", metavar="ID", default="", help="the commit that was gated"
     )
-    parser.add_argument(
-        "--force", action="store_true", help="replace a file that is there"
-    )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run, force="replace a file that is there")
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.reports.comment import (
-        comment_markdown,
-        commit_id,
-        link_target,
-        marker,
-    )
+    from pytest_kbrel.reports.comment import STATED, check_stated, comment_markdown
     from pytest_kbrel.reports.recorded import read_run
 
-    checks: tuple[tuple[str, Callable[[str], str]], ...] = (
-        ("name", marker),
-        ("link", link_target),
-        ("commit", commit_id),
-    )
-    for name, check in checks:
+    stated = {option: getattr(options, option) for option in STATED}
+    for option, text in stated.items():
         try:
-            check(getattr(options, name))
+            check_stated(option, text)
         except ValueError as error:
-            raise KbrelError(f"--{name}: {error}") from None
-    stated = {"name": options.name, "link": options.link, "commit": options.commit}
+            raise KbrelError(f"--{option}: {error}") from None
     run = read_run(options.report)
     try:
         text = comment_markdown(run, **stated)

@@ -13,11 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.cli.arguments import add_json_flag, new_file, print_result
+from pytest_kbrel.cli.arguments import Commands, finish, new_file, print_result
 from pytest_kbrel.errors import KbrelError
 
 if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
     from pytest_kbrel.records import CaseResult, Outcome
 
 SCHEMA = "0.3.0"
@@ -56,28 +55,15 @@ def register(commands: Commands) -> None:
         metavar="ORG/NAME",
         help="what the model is called on the Hub (eee)",
     )
-    parser.add_argument(
-        "--force", action="store_true", help="replace files that are there"
-    )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run, force="replace files that are there")
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.cli.compare.pairing import RecordedOutcomes, read_outcomes
-    from pytest_kbrel.reports import REPORT, earlier_note
+    from pytest_kbrel.cli.compare.pairing import outcomes_of
     from pytest_kbrel.reports.json_report import read_report
 
     path = options.report
-    if not path.is_file() and not (path / REPORT).is_file():
-        earlier = earlier_note(path / REPORT)
-        raise KbrelError(
-            f"{path}: found no {REPORT}; allowed: the report folder of a run{earlier}"
-        )
-    side = read_outcomes(str(path), Path.cwd())
-    if not isinstance(side, RecordedOutcomes):
-        raise KbrelError(f"{path}: cannot be exported: {side}")
-    cases = [case for case in side.cases if case.table.rows]
+    cases = [case for case in outcomes_of(path).cases if case.table.rows]
     if not cases:
         raise KbrelError(
             f"{path}: no case has an outcome; allowed: a run with cases that are not invalid"

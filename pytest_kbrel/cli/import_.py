@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from pytest_kbrel.cli.arguments import add_json_flag, print_result, scratch_folder
+from pytest_kbrel.cli.arguments import Commands, finish, print_result, scratch_folder
 
 if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
     from pytest_kbrel.facts.readers import Row
 
 _NAMED = 3
@@ -41,11 +40,7 @@ def register(commands: Commands) -> None:
         action="store_true",
         help="leave rows out that cannot be read, and count them",
     )
-    parser.add_argument(
-        "--force", action="store_true", help="replace files that are there"
-    )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run, force="replace files that are there")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -7,14 +7,10 @@ import dataclasses
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_kbrel import resources
-from pytest_kbrel.cli.arguments import add_json_flag, print_result
+from pytest_kbrel.cli.arguments import Commands, finish, print_result
 from pytest_kbrel.words import DEFAULT_CACHE, DEFAULT_OUTPUT
-
-if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
 
 BASELINE = "prod"
 # What is typed next, and why.
@@ -56,8 +52,7 @@ def register(commands: Commands) -> None:
         default=Path(),
         help="its folder (default: .)",
     )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run)
 
 
 @dataclasses.dataclass
@@ -76,24 +71,23 @@ class _Work:
 
     def copy(self, source: Path, name: str) -> None:
         """Copy a folder."""
-        target = self.directory / name
-        if os.path.lexists(target):
-            self.present[target] = "exists already"
-            return
-        shutil.copytree(source, target)
-        self.files.append(target)
+        if (target := self._free(name)) is not None:
+            shutil.copytree(source, target)
 
     def write(self, name: str, text: str) -> None:
         """Write a file."""
+        if (target := self._free(name)) is not None:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8", newline="\n")
+
+    def _free(self, name: str) -> Path | None:
+        """Return the path to write, ``None`` where something is there."""
         target = self.directory / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with target.open("x", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
-        except FileExistsError:
+        if os.path.lexists(target):
             self.present[target] = "exists already"
-        else:
-            self.files.append(target)
+            return None
+        self.files.append(target)
+        return target
 
     def ignore(self) -> None:
         """Add what runs leave behind to .gitignore."""

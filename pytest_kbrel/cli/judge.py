@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.cli.arguments import add_json_flag, new_file, print_result
+from pytest_kbrel.cli.arguments import Commands, finish, new_file, print_result
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import describe, json_records
 from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import LANGUAGES, Label, base_language
 
 if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
     from pytest_kbrel.judges.rules import Judged
 
 _FORM = (
@@ -97,11 +96,7 @@ def register(commands: Commands) -> None:
         metavar="KEY",
         help="print how far the verdicts agree with a human's under this key (0 or 1)",
     )
-    parser.add_argument(
-        "--force", action="store_true", help="replace the output if it is there"
-    )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run, force="replace the output if it is there")
 
 
 def _run(options: argparse.Namespace) -> int:

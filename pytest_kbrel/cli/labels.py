@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_kbrel.bounds import FLAG_SEED, LIMIT, limit_value
 from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.cli.arguments import (
-    add_json_flag,
+    Commands,
+    finish,
     integer_within,
     new_file,
     print_result,
@@ -23,7 +24,6 @@ from pytest_kbrel.facts.located import describe, json_records
 from pytest_kbrel.words import SUITE_SUFFIX
 
 if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
     from pytest_kbrel.cli.compare.pairing import RecordedOutcomes
 
 _DEFAULT = 150
@@ -62,16 +62,11 @@ def register(commands: Commands) -> None:
         default=_DEFAULT,
         help=f"how many answers to draw (default: {_DEFAULT})",
     )
-    parser.add_argument(
-        "--force", action="store_true", help="replace the output if it is there"
-    )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run, force="replace the output if it is there")
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.cli.compare.pairing import read_outcomes
-    from pytest_kbrel.reports import REPORT, earlier_note
+    from pytest_kbrel.cli.compare.pairing import outcomes_of
 
     if options.source.is_file():
         return _report(options)
@@ -79,19 +74,10 @@ def _run(options: argparse.Namespace) -> int:
         raise KbrelError(
             "--output: found nothing; allowed: the file for the answers to label"
         )
-    report = options.source / REPORT
-    if not report.is_file():
-        allowed = f"the folder of a run's reports{earlier_note(report)}"
-        raise KbrelError(f"{options.source}: has no {REPORT}; allowed: {allowed}")
-    side = read_outcomes(str(options.source), Path())
-    if isinstance(side, str):
-        raise KbrelError(
-            f"{options.source}: {side}; allowed: a report folder as a run wrote it"
-        )
     # A judge says nothing new of an answer that it has judged.
     answers = {
         json.dumps([row[key] for key in ("question", "answers", "prediction")]): row
-        for row in _rows(side)
+        for row in _rows(outcomes_of(options.source))
     }
     if not answers:
         allowed = "a run of suites with Head-to-Tail or Reliable KB, and their files as they were"
@@ -113,8 +99,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     """Print the sensitivity and specificity of the verdicts in a labelled file."""
-    from pytest_kbrel.stats import LEVEL, z_of
-    from pytest_kbrel.stats.intervals import score_interval
+    from pytest_kbrel.stats import wilson
 
     counts: Counter[tuple[bool, bool]] = Counter()
     for _, pair in json_records(options.source, _FORM, _labelled):
@@ -128,7 +113,7 @@ def _report(options: argparse.Namespace) -> int:
             fault = f"no answer is labelled {human}; allowed: labels of either kind"
             raise SuiteError(fault, options.source, 1)
         share = counts[kind, kind] / n
-        low, high = score_interval(share, n, z_of((1 - LEVEL) / 2))
+        low, high = wilson(counts[kind, kind], n)
         shares[name] = {"value": share, "low": low, "high": high, "n": n}
         about = "right answers called right" if kind else "others not called right"
         lines.append(f"{name} {share:.3f} [{low:.3f}, {high:.3f}]: {about}, {n} labels")

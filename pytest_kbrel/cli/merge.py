@@ -6,13 +6,9 @@ import argparse
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pytest_kbrel.cli.arguments import add_json_flag, print_result
+from pytest_kbrel.cli.arguments import Commands, finish, print_result
 from pytest_kbrel.errors import KbrelError
-
-if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
 
 _INCONCLUSIVE = ("warn", "fail")
 # The keys of the report that --json prints.
@@ -65,11 +61,7 @@ def register(commands: Commands) -> None:
         default=Path(),
         help="folder in which the suites' paths begin (default: .)",
     )
-    parser.add_argument(
-        "--force", action="store_true", help="replace reports that are there"
-    )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run, force="replace reports that are there")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -95,12 +87,18 @@ def _run(options: argparse.Namespace) -> int:
             f"{options.output}: is one of the runs to join; allowed: another folder"
         )
     root = options.rootdir.resolve()
+    origin, word = _setting("inconclusive", root)
+    word = options.inconclusive or word
+    if word not in ("", *_INCONCLUSIVE):
+        raise KbrelError(
+            f"{origin}: found {word!r}; allowed: {' or '.join(_INCONCLUSIVE)}"
+        )
     run, settings = merge(
         options.runs,
         options.output,
         root=root,
         baseline=_baseline(root) if options.baseline is None else options.baseline,
-        strict=(options.inconclusive or _inconclusive(root)) == "fail",
+        strict=word == "fail",
     )
     if options.junitxml is not None:
         write_junit(
@@ -143,15 +141,6 @@ def _baseline(root: Path) -> str:
                 f"(--kb-from-run SHARDS --kb-baseline-update={name})"
             ) from None
     return name
-
-
-def _inconclusive(root: Path) -> str:
-    origin, word = _setting("inconclusive", root)
-    if word and word not in _INCONCLUSIVE:
-        raise KbrelError(
-            f"{origin}: found {word!r}; allowed: {' or '.join(_INCONCLUSIVE)}"
-        )
-    return word
 
 
 def _setting(name: str, root: Path) -> tuple[str, str]:

@@ -5,13 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pytest_kbrel.cli.arguments import add_json_flag, is_json_only, print_result
+from pytest_kbrel.cli.arguments import Commands, finish, is_json_only, print_result
 from pytest_kbrel.printing import printable
-
-if TYPE_CHECKING:
-    from pytest_kbrel.cli.arguments import Commands
 
 
 def register(commands: Commands) -> None:
@@ -29,8 +25,7 @@ def register(commands: Commands) -> None:
         default=Path(),
         help="folder of the project's baselines",
     )
-    add_json_flag(parser)
-    parser.set_defaults(run=_run)
+    finish(parser, _run)
 
 
 def _run(options: argparse.Namespace) -> int:

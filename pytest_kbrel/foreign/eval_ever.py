@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel import untrusted
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.foreign.lines import json_rows
+from pytest_kbrel.foreign.lines import json_object, json_rows
 from pytest_kbrel.foreign.scored import (
     ONE_TASK,
     Answer,
@@ -33,11 +32,10 @@ def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
     The aggregate says what a metric is called and whether less is better. Raises ``KbrelError`` where an
     aggregate names no instances, or several models stand in one file.
     """
-    aggregate: dict[str, Any] = {}
     if path.suffix == ".json":
-        aggregate = _aggregate(path)
-        detailed = aggregate.get("detailed_evaluation_results")
-        name = str(detailed.get("file_path", "")) if isinstance(detailed, dict) else ""
+        aggregate = json_object(path)
+        detailed = _object(aggregate.get("detailed_evaluation_results"))
+        name = str(detailed.get("file_path", ""))
         instances = path.parent / Path(name).name
         if not name or not instances.is_file():
             raise KbrelError(
@@ -48,7 +46,7 @@ def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
         beside = path.with_suffix(".json")
         if not beside.is_file() and path.stem.endswith("_samples"):
             beside = path.with_name(f"{path.stem.removesuffix('_samples')}.json")
-        aggregate = _aggregate(beside) if beside.is_file() else {}
+        aggregate = json_object(beside)
     results = aggregate.get("evaluation_results")
     metrics: dict[str, str] = {}
     lower: set[str] = set()
@@ -68,14 +66,6 @@ def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
             f"{path}: found {len(models)} models: {', '.join(models)}; allowed: one a file"
         )
     return dataclasses.replace(run, model=next(iter(models), ""))
-
-
-def _aggregate(path: Path) -> dict[str, Any]:
-    try:
-        document = untrusted.parse(untrusted.read_bytes(path), nan=True)
-    except ValueError as error:
-        raise KbrelError(f"{path}: {error}") from None
-    return document if isinstance(document, dict) else {}
 
 
 def _answers(

@@ -86,3 +86,14 @@ def csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 yield where, dict(zip(names, cells, strict=True))
     except (ValueError, csv.Error) as error:
         raise KbrelError(f"{where}: cannot be read as CSV: {error}") from None
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """Return the object in a file, empty where there is no file or something else in it."""
+    if not path.is_file():
+        return {}
+    try:
+        document = untrusted.parse(untrusted.read_bytes(path), nan=True)
+    except ValueError as error:
+        raise KbrelError(f"{path}: {error}") from None
+    return document if isinstance(document, dict) else {}

@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel import untrusted
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.foreign.lines import json_rows
+from pytest_kbrel.foreign.lines import json_object, json_rows
 from pytest_kbrel.foreign.scored import (
     LOG_PERPLEXITY,
     Answer,
@@ -117,19 +116,9 @@ def _results(files: Sequence[tuple[str, Path]]) -> Mapping[str, Mapping[str, Any
             continue
         results = file.with_name(f"results_{match['date']}.json")
         if results not in documents:
-            documents[results] = _document(results)
+            documents[results] = json_object(results)
         by_task[task] = documents[results]
     return by_task
-
-
-def _document(path: Path) -> Mapping[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        document = untrusted.parse(untrusted.read_bytes(path), nan=True)
-    except ValueError as error:
-        raise KbrelError(f"{path}: {error}") from None
-    return document if isinstance(document, dict) else {}
 
 
 def _lower(task: str, results: Mapping[str, Any]) -> frozenset[str]:

@@ -176,10 +176,16 @@ def scored_run(
         raise KbrelError(
             f"{path}: found no scored row; allowed: a file with a row for each question"
         )
-    if missing := [name for name in wanted.metrics if not _scored(name, available)]:
-        there = ", ".join(one for one, scored in available.items() if scored) or "none"
+    there = [metric for metric, is_scored in available.items() if is_scored]
+    missing = [
+        name
+        for name in wanted.metrics
+        if not any(names_metric(name, metric) for metric in there)
+    ]
+    if missing:
+        allowed = ", ".join(there) or "none"
         raise KbrelError(
-            f"{path}: found no score named {', '.join(missing)}; allowed here: {there}"
+            f"{path}: found no score named {', '.join(missing)}; allowed here: {allowed}"
         )
     return ScoredRun(
         path=path,
@@ -193,12 +199,6 @@ def scored_run(
             for name, by_id in rows.items()
             if by_id or not wanted.metrics
         },
-    )
-
-
-def _scored(name: str, available: Mapping[str, bool]) -> bool:
-    return any(
-        scored and _named(metric, (name,)) for metric, scored in available.items()
     )
 
 

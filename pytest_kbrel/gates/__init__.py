@@ -1,7 +1,13 @@
 """Outcomes to measurement to verdict: the only room that asks :mod:`pytest_kbrel.stats`."""
 
 from pytest_kbrel.gates.aggregates import decide_aggregate
-from pytest_kbrel.gates.cases import compare_case, decide_case, part_result, verdict_of
+from pytest_kbrel.gates.cases import (
+    Against,
+    compare_case,
+    decide_case,
+    part_result,
+    verdict_of,
+)
 from pytest_kbrel.gates.changes import fact_changes
 from pytest_kbrel.gates.family import with_family
 from pytest_kbrel.gates.integrity import Soundness, check_integrity, silent_suites
@@ -14,6 +20,7 @@ from pytest_kbrel.gates.sequential import (
 )
 
 __all__ = [
+    "Against",
     "Soundness",
     "check_integrity",
     "compare_case",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import (
+    Baseline,
     BaselineCase,
     PublishedCase,
     prompt_differences,
@@ -19,114 +20,93 @@ from pytest_kbrel.gates.changes import (
     fact_changes,
     without_tokens,
 )
-from pytest_kbrel.gates.figures import figures_of
+from pytest_kbrel.gates.figures import Figure, figures_of
 from pytest_kbrel.gates.integrity import check_integrity, count, is_nan, truncated_in
-from pytest_kbrel.gates.measurement import Measurement, Pairing, measure_figures, pair
-from pytest_kbrel.gates.rules import Obstacle, decide
+from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
+from pytest_kbrel.gates.rules import Obstacle, decide, gate_result
 from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import (
+    AggregateCase,
     Case,
     CaseResult,
+    Change,
     Gate,
     GateResult,
     Judgement,
     Looks,
     Table,
     Unmatched,
+    record,
     settings_of,
 )
+
+
+@record
+class Against:
+    """What the cases of a run are compared with: a baseline, unless none was asked for.
+
+    ``comparisons`` is the number of cases with relative gates in the whole session, ``incomparable`` what the
+    two models' fingerprints must share and do not, ``another_tokenizer`` whether their tokenizers differ.
+    """
+
+    baseline: Baseline | None = None
+    comparisons: int = 1
+    incomparable: tuple[str, ...] = ()
+    another_tokenizer: bool = False
+
+    @property
+    def paper(self) -> str:
+        """The paper whose figures the baseline is; empty where it is a run."""
+        return "" if self.baseline is None else self.baseline.paper
+
+    def case(
+        self, case: AggregateCase | CaseResult
+    ) -> tuple[BaselineCase | None, PublishedCase | None]:
+        """Return a case of the baseline as one of a run and as one of a paper: at least one is ``None``."""
+        known = None if self.baseline is None else self.baseline.case(case)
+        return (None, known) if isinstance(known, PublishedCase) else (known, None)
 
 
 def decide_case(
     case: Case,
     table: Table,
     errors: Sequence[str],
-    *,
-    baseline: BaselineCase | PublishedCase | None,
-    baseline_asked: bool,
-    comparisons: int,
-    duration: float = 0.0,
-    requests: int = 0,
-    incomparable: Sequence[str] = (),
-    another_tokenizer: bool = False,
-    paper: str = "",
-    other_suites: Sequence[str] = (),
+    against: Against,
     looks: Looks | None = None,
 ) -> CaseResult:
     """Measure one case and judge its gates.
 
-    ``errors`` are the responses that could not be used, ``baseline`` the same case of the blessed run,
-    ``comparisons`` the number of relative gates in the whole session, ``incomparable`` what the two models'
-    fingerprints must share and do not, ``another_tokenizer`` whether their tokenizers differ, ``paper`` the
-    paper whose figures the baseline is, ``other_suites`` those of the baseline where it has none of the
-    case's. Responses that are no ground for a measurement make the case
-    ``invalid``; nothing is then measured. Where the suite lets some facts be without usable response, these
-    are in no figure, and their ``errors`` stay with the result. Facts that a waiver names are in the case's
-    own figures and in no comparison. ``looks`` say how far a case was asked that may stop early.
+    ``errors`` are the responses that could not be used. Responses that are no ground for a measurement make
+    the case ``invalid``; nothing is then measured. Where the suite lets some facts be without usable
+    response, these are in no figure, and their ``errors`` stay with the result. Facts that a waiver names are
+    in the case's own figures and in no comparison. ``looks`` say how far a case was asked that may stop early.
     """
     table = _with_clusters(case, table)
     sound = check_integrity(case, table, errors)
-    if sound.broken:
-        broken = CaseResult(
-            id=case.id,
-            suite=case.suite,
-            probe=case.probe,
-            slice=case.slice,
-            label=case.label,
-            verdict="invalid",
-            n=len(table.rows),
-            duration=duration,
-            metrics=(),
-            gates=unjudged(case.gates, sound.broken[0]),
-            errors=sound.broken,
-            integrity=sound.shares,
-            requests=requests,
-            truncated=truncated_in(table),
-            # NaN has no wire form, and the message counts these rows.
-            table=Table(
-                columns=table.columns,
-                rows=tuple(r for r in table.rows if not is_nan(r.values)),
-            ),
-            settings=settings_of(case),
-            notes=case.notes,
-            looks=looks,
-        )
-        return under_waivers(broken, case.waivers)
-    result = compare_case(
-        CaseResult(
-            id=case.id,
-            suite=case.suite,
-            probe=case.probe,
-            slice=case.slice,
-            label=case.label,
-            verdict="pass",
-            n=len(table.rows),
-            duration=duration,
-            metrics=(),
-            gates=(),
-            errors=tuple(errors),
-            integrity=sound.shares,
-            requests=requests,
-            truncated=truncated_in(table),
-            table=table,
-            settings=settings_of(case),
-            notes=case.notes,
-            unmatched=Unmatched(waived=waived_facts(case.waivers)),
-            looks=looks,
-        ),
-        case.gates,
-        baseline=baseline,
-        baseline_asked=baseline_asked,
-        comparisons=comparisons,
-        incomparable=incomparable,
-        another_tokenizer=another_tokenizer,
-        paper=paper,
-        other_suites=other_suites,
-        asked=case,
+    result = dataclasses.replace(
+        _result_of(case, "pass", len(table.rows), errors),
+        integrity=sound.shares,
+        truncated=truncated_in(table),
+        table=table,
+        notes=case.notes,
         looks=looks,
     )
-    return under_waivers(result, case.waivers)
+    if sound.broken:
+        # NaN has no wire form, and the message counts these rows.
+        finite = tuple(row for row in table.rows if not is_nan(row.values))
+        broken = dataclasses.replace(
+            result,
+            verdict="invalid",
+            gates=unjudged(case.gates, sound.broken[0]),
+            errors=sound.broken,
+            table=Table(columns=table.columns, rows=finite),
+        )
+        return under_waivers(broken, case.waivers)
+    waived = Unmatched(waived=waived_facts(case.waivers))
+    result = dataclasses.replace(result, unmatched=waived)
+    compared = compare_case(result, case.gates, against, asked=case)
+    return under_waivers(compared, case.waivers)
 
 
 def part_result(
@@ -140,20 +120,26 @@ def part_result(
     ``invalid`` where these alone are more than the suite lets the whole case have.
     """
     broken = len(errors) > case.integrity.errored * len(case.facts)
+    asked = f"{facts} of {count(len(case.facts), 'fact')} asked here"
+    return dataclasses.replace(
+        _result_of(case, "invalid" if broken else "inconclusive", facts, errors),
+        notes=(asked, *case.notes),
+    )
+
+
+def _result_of(
+    case: Case, verdict: Judgement, facts: int, errors: Sequence[str]
+) -> CaseResult:
     return CaseResult(
         id=case.id,
         suite=case.suite,
         probe=case.probe,
         slice=case.slice,
         label=case.label,
-        verdict="invalid" if broken else "inconclusive",
+        verdict=verdict,
         n=facts,
-        duration=0.0,
-        metrics=(),
-        gates=(),
         errors=tuple(errors),
         settings=settings_of(case),
-        notes=(f"{facts} of {count(len(case.facts), 'fact')} asked here", *case.notes),
     )
 
 
@@ -174,61 +160,31 @@ def _with_clusters(case: Case, table: Table) -> Table:
 def compare_case(
     result: CaseResult,
     gates: Sequence[Gate],
+    against: Against,
     *,
-    baseline: BaselineCase | PublishedCase | None,
-    baseline_asked: bool,
-    comparisons: int,
-    incomparable: Sequence[str] = (),
-    another_tokenizer: bool = False,
-    paper: str = "",
-    other_suites: Sequence[str] = (),
     asked: Case | None = None,
-    looks: Looks | None = None,
 ) -> CaseResult:
     """Measure a case on its table and judge ``gates``, beside what else is known of it.
 
-    ``asked`` is what was asked, where it is known: a recorded run is compared without its suite. The other
-    arguments are those of :func:`decide_case`; facts that ``result`` calls waived are in no comparison, and
-    the judge's error is the one that ``result`` has.
+    ``asked`` is what was asked, where it is known: a recorded run is compared without its suite. Facts that
+    ``result`` calls waived are in no comparison.
     """
-    table, settings, waived = result.table, result.settings, result.unmatched.waived
-    alpha = stats.sidak(comparisons)
-    run, published = split(baseline)
-    compared = without(table, waived)
-    before = None if run is None else without(run.table, waived)
-    differing = () if run is None else setting_differences(settings, run.settings)
-    pairings = () if before is None else (pair(compared, before, differing),)
-    figures = figures_of(metrics_for(result.probe, result.slice, table.columns))
-    measurement = measure_figures(
-        figures,
+    table, waived = result.table, result.unmatched.waived
+    pairings = _paired(result, against)
+    lost: tuple[Change, ...] = ()
+    gained: tuple[Change, ...] = ()
+    for pairing in pairings:
+        lost, gained = fact_changes(asked, pairing)
+    _, published = against.case(result)
+    judged = judge_figures(
+        result,
+        gates,
+        figures_of(metrics_for(result.probe, result.slice, table.columns)),
         (table,),
         pairings,
-        alpha=alpha,
+        against,
+        missing=() if pairings or published is not None else (result.id,),
         published=published,
-        paper=paper,
-        looks=looks,
-    )
-    churn = churn_of(pairings, another_tokenizer=another_tokenizer)
-    measurement = dataclasses.replace(
-        measurement,
-        changes=change_figures(churn, pairings),
-        no_tokens=without_tokens(pairings, another_tokenizer=another_tokenizer),
-    )
-    missing = () if baseline is not None else (result.id,)
-    results = decide(
-        gates,
-        measurement,
-        obstacle=obstacle_of(
-            [result.id],
-            measurement,
-            missing,
-            asked=baseline_asked,
-            incomparable=incomparable,
-            another_tokenizer=another_tokenizer,
-            paper=paper,
-            other_suites=other_suites,
-        ),
-        comparisons=comparisons,
     )
     # A recorded run says itself who was asked in vain.
     in_vain = set(
@@ -237,21 +193,84 @@ def compare_case(
         else (fact.id for fact in asked.facts)
     )
     unasked = [fact for pairing in pairings for fact in pairing.unasked]
-    lost, gained = ((), ()) if before is None else fact_changes(asked, compared, before)
     return dataclasses.replace(
-        result,
-        verdict=verdict_of(results, baseline_asked=baseline_asked and not paper),
-        metrics=measurement.values,
-        gates=results,
+        judged,
         lost=lost,
         gained=gained,
-        churn=churn,
         unmatched=Unmatched(
             added=tuple(fact for pairing in pairings for fact in pairing.added),
             unasked=tuple(fact for fact in unasked if fact not in in_vain),
             waived=waived,
             unanswered=tuple(fact for fact in unasked if fact in in_vain),
         ),
+    )
+
+
+def obstacle_to(result: CaseResult, against: Against) -> Obstacle | None:
+    """Return what stands in the way of comparing a recorded case with a run, ``None`` when nothing does."""
+    pairings = _paired(result, against)
+    missing = () if pairings else (result.id,)
+    return obstacle_of([result.id], result.suite, pairings, missing, against)
+
+
+def _paired(result: CaseResult, against: Against) -> tuple[Pairing, ...]:
+    """Return a case paired with that of the blessed run, without waived facts; nothing where there is none."""
+    run, _ = against.case(result)
+    if run is None:
+        return ()
+    new, old = (
+        without(table, result.unmatched.waived) for table in (result.table, run.table)
+    )
+    return (pair(new, old, setting_differences(result.settings, run.settings)),)
+
+
+def judge_figures(
+    result: CaseResult,
+    gates: Sequence[Gate],
+    figures: Sequence[Figure],
+    tables: Sequence[Table],
+    pairings: Sequence[Pairing],
+    against: Against,
+    *,
+    missing: Sequence[str],
+    published: PublishedCase | None,
+    obstacle: Obstacle | None = None,
+) -> CaseResult:
+    """Return a case, or one over several, with ``figures`` measured over ``tables`` and ``gates`` judged.
+
+    ``missing`` are the cases that the baseline lacks, ``published`` is what a paper prints of this one, and
+    ``obstacle`` stands in the way of a comparison where nothing else does.
+    """
+    another = against.another_tokenizer
+    churn = churn_of(pairings, another_tokenizer=another)
+    measurement = dataclasses.replace(
+        measure_figures(
+            figures,
+            tables,
+            pairings,
+            alpha=stats.sidak(against.comparisons),
+            published=published,
+            paper=against.paper,
+            looks=result.looks,
+        ),
+        changes=change_figures(churn, pairings),
+        no_tokens=without_tokens(pairings, another_tokenizer=another),
+    )
+    members = result.members or (result.id,)
+    results = decide(
+        gates,
+        measurement,
+        obstacle=obstacle_of(members, result.suite, pairings, missing, against)
+        or obstacle,
+        comparisons=against.comparisons,
+    )
+    asked = against.baseline is not None and not against.paper
+    return dataclasses.replace(
+        result,
+        verdict=verdict_of(results, baseline_asked=asked),
+        metrics=measurement.values,
+        gates=results,
+        churn=churn,
     )
 
 
@@ -269,81 +288,53 @@ def verdict_of(results: Iterable[GateResult], *, baseline_asked: bool) -> Judgem
     return "invalid" if "invalid" in verdicts else worst(verdicts)
 
 
-def split(
-    baseline: BaselineCase | PublishedCase | None,
-) -> tuple[BaselineCase | None, PublishedCase | None]:
-    """Return the case as one of a run and as one of a paper: at least one of the two is ``None``."""
-    if isinstance(baseline, PublishedCase):
-        return None, baseline
-    return baseline, None
-
-
 def unjudged(gates: Iterable[Gate], reason: str) -> tuple[GateResult, ...]:
     """Return all gates as invalid, for ``reason``."""
-    return tuple(
-        GateResult(
-            metric=gate.metric,
-            rule=gate.rule,
-            bound=gate.bound,
-            verdict="invalid",
-            reason=f"not judged: {reason}",
-            line=gate.line,
-        )
-        for gate in gates
-    )
+    why = f"not judged: {reason}"
+    return tuple(gate_result(gate, "invalid", why) for gate in gates)
 
 
 def obstacle_of(
     cases: Sequence[str],
-    measurement: Measurement,
+    suite: str,
+    pairings: Sequence[Pairing],
     missing: Sequence[str],
-    *,
-    asked: bool,
-    incomparable: Sequence[str],
-    another_tokenizer: bool = False,
-    paper: str = "",
-    other_suites: Sequence[str] = (),
+    against: Against,
 ) -> Obstacle | None:
     """Return what stands in the way of comparing with the baseline, ``None`` when nothing does.
 
     ``cases`` are the ids of the cases measured, ``missing`` those of them that the baseline does not have.
     """
-    if not asked:
+    if against.baseline is None:
         return (
             "no baseline",
             "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH",
         )
-    if missing and paper:
-        return "no baseline", f"{paper} has no figures of {', '.join(missing)}"
+    if missing and against.paper:
+        return "no baseline", f"{against.paper} has no figures of {', '.join(missing)}"
     if missing:
-        renamed = (
-            f" (it has the suite files {', '.join(other_suites)})"
-            if other_suites
-            else ""
-        )
+        others = ", ".join(against.baseline.other_suites(suite))
+        renamed = f" (it has the suite files {others})" if others else ""
         return "no baseline", (
             f"the baseline has no case {', '.join(missing)}{renamed}: bless a run of all suites anew"
         )
-    if incomparable:
+    if against.incomparable:
         return "not comparable", (
-            f"candidate and baseline differ in {'; '.join(incomparable)}; "
+            f"candidate and baseline differ in {'; '.join(against.incomparable)}; "
             "allowed: a baseline that shares these with the candidate"
         )
-    if paper:
+    if against.paper:
         return None
-    for case, pairing in zip(cases, measurement.pairings, strict=True):
-        if (why := _not_comparable(pairing, another_tokenizer)) is not None:
+    for case, pairing in zip(cases, pairings, strict=True):
+        if why := _not_comparable(pairing, against.another_tokenizer):
             return "not comparable", (
                 f"{case}: {why}; allowed: what the baseline was asked, or bless a run that was asked this"
             )
     return None
 
 
-def _not_comparable(pairing: Pairing, another_tokenizer: bool) -> str | None:
-    """Return why two tables cannot be compared: facts asked otherwise, or most of them without a partner.
-
-    Fewer facts without a partner are left out of the comparison.
-    """
+def _not_comparable(pairing: Pairing, another_tokenizer: bool) -> str:
+    """Return why two tables cannot be compared: facts asked otherwise, or most of them without a partner."""
     differing, added = pairing.differing, pairing.added
     facts = len(pairing.candidate.rows) + len(differing) + len(added)
     reasons = []
@@ -359,4 +350,4 @@ def _not_comparable(pairing: Pairing, another_tokenizer: bool) -> str | None:
             f"{len(added)} of {count(facts, 'fact')} are not in the baseline (first: {added[0]}), and at "
             "least half must be"
         )
-    return "; ".join(reasons) or None
+    return "; ".join(reasons)

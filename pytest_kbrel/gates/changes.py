@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from pytest_kbrel import stats
-from pytest_kbrel.catalogue.metrics import DIVERGENCE_METRICS
-from pytest_kbrel.gates.figures import Figure, good_share, is_good
-from pytest_kbrel.gates.measurement import Measured, Pairing, pair
+from pytest_kbrel.catalogue.metrics import CHANGE_METRICS
+from pytest_kbrel.gates.figures import Figure, good_share, is_good, pooled
+from pytest_kbrel.gates.measurement import Measured, Pairing
 from pytest_kbrel.metrics.base import ratio
 from pytest_kbrel.metrics.divergence import agreement
 from pytest_kbrel.records import (
@@ -21,7 +21,6 @@ from pytest_kbrel.records import (
     MetricValue,
     Outcome,
     Reply,
-    Table,
 )
 
 _KEPT, _ANCHOR = "kept", "anchor"
@@ -30,7 +29,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def fact_changes(
-    case: Case | None, table: Table, baseline: Table
+    case: Case | None, pairing: Pairing
 ) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
     """Return the facts lost (good before, not now) and gained, in the order of fact ids.
 
@@ -39,17 +38,15 @@ def fact_changes(
     are known where the ``case`` is. The probabilities are means over the tokens of MONITOR's primary anchor
     (0..1); ``None`` in other probes' tables, and where a variant of MONITOR left the fact out.
     """
-    relations = (
-        {fact.id: fact.relation for fact in case.facts} if case is not None else {}
+    facts, named, buckets = (
+        ((), (), ()) if case is None else (case.facts, case.relations, case.buckets)
     )
-    labels = (
-        {one.id: one.shown_label for one in case.relations} if case is not None else {}
-    )
-    buckets = dict(case.buckets) if case is not None else {}
+    relations = {fact.id: fact.relation for fact in facts}
+    labels = {one.id: one.shown_label for one in named}
+    bucket_of = dict(buckets)
     lost: list[Change] = []
     gained: list[Change] = []
-    pairing = pair(table, baseline)
-    for new, old in zip(pairing.candidate.rows, pairing.baseline.rows, strict=True):
+    for new, old in pairing.rows:
         before, after = good_share(old, new.expected), good_share(new, new.expected)
         if before != after:
             was, now = _first_changed(old, new, is_lost=before > after)
@@ -61,7 +58,7 @@ def fact_changes(
                 new_answer=now.answer,
                 relation=relations.get(new.fact_id, ""),
                 label=labels.get(relations.get(new.fact_id, ""), ""),
-                bucket=buckets.get(new.fact_id, ""),
+                bucket=bucket_of.get(new.fact_id, ""),
                 old_probability=_anchor(pairing.baseline.columns, old),
                 new_probability=_anchor(pairing.candidate.columns, new),
             )
@@ -92,21 +89,18 @@ def churn_of(
     texts, and where both runs recorded them, those to the first wording by their most probable tokens: not
     with ``another_tokenizer``, whose ids are others.
     """
-    rows = [
-        (new, old, pairing)
-        for pairing in pairings
-        for new, old in zip(pairing.candidate.rows, pairing.baseline.rows, strict=True)
-    ]
     replies = [
         both
-        for new, old, _ in rows
+        for pairing in pairings
+        for new, old in pairing.rows
         for both in zip(new.replies, old.replies, strict=True)
     ]
-    if not rows:
+    if not replies:
         return None
     moves = [
         after - before
-        for new, old, pairing in rows
+        for pairing in pairings
+        for new, old in pairing.rows
         if (after := _anchor(pairing.candidate.columns, new)) is not None
         and (before := _anchor(pairing.baseline.columns, old)) is not None
     ]
@@ -125,34 +119,32 @@ def churn_of(
 
 def _divergence(pairings: Sequence[Pairing]) -> Divergence | None:
     """Return how far the most probable tokens moved; ``None`` where no fact has any in both runs."""
-    compared = [
-        (case, new.fact_id, moved)
-        for case, pairing in enumerate(pairings)
-        for new, old in zip(pairing.candidate.rows, pairing.baseline.rows, strict=True)
-        if (moved := agreement(old.top, new.top)) is not None
+    cases = [
+        {
+            new.fact_id: moved
+            for new, old in pairing.rows
+            if (moved := agreement(old.top, new.top)) is not None
+        }
+        for pairing in pairings
     ]
+    compared = [moved for case in cases for moved in case.values()]
     if not compared:
         return None
-    cases = range(len(pairings))
     rows = stats.sample(
         [
-            [
-                (one.kl, one.agreed, one.positions)
-                for of, _, one in compared
-                if of == case
-            ]
+            [(one.kl, one.agreed, one.positions) for one in case.values()]
             for case in cases
         ],
-        [tuple(fact for of, fact, _ in compared if of == case) for case in cases],
-        [3] * len(pairings),
+        [tuple(case) for case in cases],
+        [3] * len(cases),
     )
-    kl = stats.estimate(rows, lambda parts: _over_all(parts, 0), bounds=(0.0, math.inf))
-    top1 = stats.estimate(rows, lambda parts: _over_all(parts, 1, 2), bounds=(0.0, 1.0))
+    kl = stats.estimate(rows, _mean_kl, bounds=(0.0, math.inf))
+    top1 = stats.estimate(rows, _agreed, bounds=(0.0, 1.0))
     assert kl.value is not None
     assert top1.value is not None
     return Divergence(
         facts=len(compared),
-        positions=sum(one.positions for _, _, one in compared),
+        positions=sum(one.positions for one in compared),
         kl=kl.value,
         top1_agreement=top1.value,
         kl_low=kl.low,
@@ -162,18 +154,14 @@ def _divergence(pairings: Sequence[Pairing]) -> Divergence | None:
     )
 
 
-def _over_all(parts: stats.Parts, above: int, below: int | None = None) -> stats.Array:
-    """Return the sum of a column over that of another, or over the number of rows."""
-    # Not one sum: the parts have different shapes while one case's facts are left out in turn.
-    (totals, n), *others = parts
-    numerator, denominator = (
-        totals[..., above],
-        n if below is None else totals[..., below],
-    )
-    for more, rows in others:
-        numerator = numerator + more[..., above]
-        denominator = denominator + (rows if below is None else more[..., below])
-    return ratio(numerator, denominator)
+def _mean_kl(parts: stats.Parts) -> stats.Array:
+    totals, n = pooled(parts)
+    return ratio(totals[..., 0], n)
+
+
+def _agreed(parts: stats.Parts) -> stats.Array:
+    totals, _ = pooled(parts)
+    return ratio(totals[..., 1], totals[..., 2])
 
 
 def change_figures(
@@ -187,46 +175,27 @@ def change_figures(
     if churn is None:
         return ()
     facts = sum(len(pairing.baseline.rows) for pairing in pairings)
-    counts = (("churn", churn.texts), ("flips", churn.labels))
-    values = [
-        _share(name, count * facts / churn.facts, facts) for name, count in counts
-    ]
+    figures = []
+    for name, changed in (("churn", churn.texts), ("flips", churn.labels)):
+        count = changed * facts / churn.facts
+        figures.append(_figure(name, facts, count / facts, *stats.wilson(count, facts)))
     if (moved := churn.divergence) is not None:
-        of_name = {
-            "kl": (moved.kl, moved.kl_low, moved.kl_high),
-            "top1_agreement": (moved.top1_agreement, moved.top1_low, moved.top1_high),
-        }
-        for name, (value, low, high) in of_name.items():
-            better = DIVERGENCE_METRICS[name].better
-            values.append(
-                MetricValue(
-                    name=name,
-                    better=better,
-                    value=value,
-                    low=low,
-                    high=high,
-                    n=moved.facts,
-                )
-            )
-    return tuple(
-        Measured(
-            figure=Figure(
-                name=value.name,
-                better=value.better,
-                columns=(),
-                statistic=_none,
-                rate=True,
-            ),
-            value=value,
-        )
-        for value in values
-    )
+        kl = moved.kl, moved.kl_low, moved.kl_high
+        top1 = moved.top1_agreement, moved.top1_low, moved.top1_high
+        figures.append(_figure("kl", moved.facts, *kl))
+        figures.append(_figure("top1_agreement", moved.facts, *top1))
+    return tuple(figures)
 
 
-def _share(name: str, count: float, facts: int) -> MetricValue:
-    low, high = stats.wilson(count, facts)
-    return MetricValue(
-        name=name, better="lower", value=count / facts, low=low, high=high, n=facts
+def _figure(
+    name: str, n: int, value: float, low: float | None, high: float | None
+) -> Measured:
+    better = CHANGE_METRICS[name].better
+    return Measured(
+        figure=Figure(name=name, better=better, columns=(), statistic=_none, rate=True),
+        value=MetricValue(
+            name=name, better=better, value=value, low=low, high=high, n=n
+        ),
     )
 
 

@@ -8,26 +8,25 @@ show. A fact that several slices ask about is one cluster and moves with all its
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import METRICS
-from pytest_kbrel.catalogue.probes import RELIABILITY, TOP10, Probe, probe_named
+from pytest_kbrel.catalogue.probes import RELIABILITY, TOP10, probe_named
 from pytest_kbrel.metrics import MetricFormula, metrics_for
-from pytest_kbrel.metrics.base import RowStatistic, ratio
+from pytest_kbrel.metrics.base import MetricTraits, RowStatistic, mean
 from pytest_kbrel.metrics.reliability import average, c_wrong
 from pytest_kbrel.records import (
     BUCKETS,
     CaseResult,
     Change,
     Outcome,
-    ProbeName,
     Reply,
     Table,
     record,
@@ -39,28 +38,18 @@ _fact_of = operator.attrgetter("fact_id")
 
 
 @record
-class Figure:
+class Figure(MetricTraits):
     """A metric of one case, or one over several cases ("members").
 
     ``columns`` has (member number, column names) for each member concerned; ``statistic`` takes their
     (totals, n) in this order. It is made of as many parts as ``terms``, each over the pooled facts of so many
-    of the columns; ``shares`` are those of the terms in it, adding up to 1 (empty: all alike). The other
-    fields are those of :class:`pytest_kbrel.metrics.MetricFormula`.
+    of the columns; ``shares`` are those of the terms in it, adding up to 1 (empty: all alike).
     """
 
-    name: str
-    better: Literal["higher", "lower"]
     columns: tuple[tuple[int, tuple[str, ...]], ...]
     statistic: stats.Statistic
-    bounds: tuple[float, float] = (0.0, 1.0)
-    rate: bool = False
-    over: str = ""
-    undefined: str = "no fact"
-    vacuous: bool = False
     terms: tuple[int, ...] = (1,)
     shares: tuple[float, ...] = ()
-    of_rows: RowStatistic | None = None
-    has_interval: bool = True
 
     @property
     def span(self) -> float:
@@ -85,12 +74,11 @@ class Figure:
         """Return the number of facts the figure is over, all members together, each once."""
         counts, facts = 0.0, set()
         for member, _ in self.columns:
-            table = tables[member]
-            if self.over in table.columns:
-                column = table.columns.index(self.over)
-                counts += sum(row.values[column] for row in table.rows)
+            counted = self._counted(tables[member])
+            if self.over in tables[member].columns:
+                counts += sum(count for _, count in counted)
             else:
-                facts |= {row.fact_id for row in table.rows}
+                facts |= {fact for fact, _ in counted}
         return round(counts) + len(facts)
 
     def weight(self, tables: Sequence[Table]) -> int:
@@ -145,14 +133,15 @@ class Figure:
 
     def value(self, tables: Sequence[Table]) -> float | None:
         """Return the figure itself; ``None`` where it is undefined."""
-        if self.of_rows is not None:
-            (rows,) = self.sample(tables).values
+        sample = self.sample(tables)
+        if self.of_rows is None:
+            result = float(self.statistic(sample.totals))
+        else:
+            (rows,) = sample.values
             result = (
                 float(self.of_rows(rows, np.ones(len(rows)))) if len(rows) else math.nan
             )
-        else:
-            result = float(self.statistic(self.sample(tables).totals))
-        return None if result != result else result
+        return None if math.isnan(result) else result
 
     def estimate(self, tables: Sequence[Table]) -> stats.Estimate:
         """Return the figure with its interval, if it has one."""
@@ -176,7 +165,7 @@ class Figure:
         if value is None or not self.has_interval:
             return estimate
         low, high = stats.bootstrap_rows(
-            lambda counts: statistic(rows, counts), len(rows), seed=0
+            lambda counts: statistic(rows, counts), len(rows)
         )
         # Draws that are all alike say nothing about how far the figure could be off.
         return (
@@ -188,31 +177,26 @@ class Figure:
 
 def figures_of(metrics: Sequence[MetricFormula]) -> tuple[Figure, ...]:
     """Return metrics as figures of a single case."""
-    return tuple(figure_of(metric) for metric in metrics)
+    return tuple(_figure_of(metric) for metric in metrics)
 
 
-def figure_of(metric: MetricFormula) -> Figure:
-    """Return a metric as the figure of a single case."""
+def _figure_of(metric: MetricFormula) -> Figure:
+    traits = {
+        field.name: getattr(metric, field.name)
+        for field in dataclasses.fields(MetricTraits)
+    }
     return Figure(
-        name=metric.name,
-        better=metric.better,
         columns=((0, metric.columns),),
         statistic=lambda parts: metric.formula(*parts[0]),
-        bounds=metric.bounds,
-        rate=metric.rate,
-        over=metric.over,
-        undefined=metric.undefined,
-        vacuous=metric.vacuous,
-        of_rows=metric.of_rows,
-        has_interval=metric.has_interval,
+        **traits,
     )
 
 
-if TYPE_CHECKING:
-    Combine = Callable[[Sequence[stats.Array]], stats.Array]
-
+Combine = Callable[[Sequence[stats.Array]], stats.Array]
 # A metric over the pooled facts of some members, by their numbers.
 Term = tuple[MetricFormula, tuple[int, ...]]
+# The metrics of each member by name.
+Named = Sequence[dict[str, MetricFormula]]
 
 
 def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
@@ -226,18 +210,13 @@ def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
     ]
     probe = probe_named(cases[0].probe)
     assert probe is not None
-    over = _OVER.get(probe.name)
-    return (
-        over(metrics, [case.slice for case in cases])
-        if over
-        else _means(metrics, probe)
-    )
-
-
-def _means(
-    metrics: Sequence[dict[str, MetricFormula]], probe: Probe
-) -> tuple[Figure, ...]:
-    """Plain means over the slices (MONITOR's Table 4 has their sum / 21, which looks like a slip)."""
+    slices = [case.slice for case in cases]
+    # How papers combine slices, where it is not by plain means.
+    if probe.name == "head_to_tail":
+        return tuple(_head_to_tail(metrics, slices))
+    if probe.name == "reliability":
+        return tuple(_reliability(metrics, slices))
+    # MONITOR's Table 4 has the sum of the slices / 21, which looks like a slip.
     return tuple(
         _figure(
             name, [(of[name], (member,)) for member, of in enumerate(metrics)], _mean
@@ -247,119 +226,83 @@ def _means(
     )
 
 
-def _head_to_tail(
-    metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[str]
-) -> tuple[Figure, ...]:
-    """Accuracy by bucket over the facts of all domains, the gap, and means over the buckets present.
+def _head_to_tail(metrics: Named, slices: Sequence[str]) -> Iterator[Figure]:
+    """Yield accuracy by bucket over the facts of all domains, the gap, and means over the buckets present.
 
     In the paper a domain's buckets are of equal size, so that its figures over all domains, which are over
     all facts ("micro"), are plain means of the buckets'. ``_macro`` is the plain mean over the domains, each
     the mean of its buckets. The top tenth belongs to the head: it has its own figure and counts in no other.
     """
-    groups: dict[str, tuple[int, ...]] = {}
+    groups: dict[str, list[int]] = {}
     domains: dict[str, list[int]] = {}
     for member, name in enumerate(slices):
         domain, _, bucket = name.rpartition("-")
-        groups[bucket] = (*groups.get(bucket, ()), member)
+        groups.setdefault(bucket, []).append(member)
         if bucket != TOP10:
             domains.setdefault(domain, []).append(member)
-    top = groups.pop(TOP10, ())
 
     def terms(metric: str, *buckets: str) -> list[Term]:
-        return [
-            (metrics[groups[bucket][0]][metric], groups[bucket]) for bucket in buckets
-        ]
+        return [_term(metrics, metric, groups[bucket]) for bucket in buckets]
 
-    figures = [
-        _figure(f"accuracy_{bucket}", terms("accuracy", bucket), _mean)
-        for bucket in BUCKETS
-        if bucket in groups
-    ]
-    if top:
-        figures.append(
-            _figure(f"accuracy_{TOP10}", [(metrics[top[0]]["accuracy"], top)], _mean)
-        )
+    for bucket in (*BUCKETS, TOP10):
+        if bucket in groups:
+            yield _figure(f"accuracy_{bucket}", terms("accuracy", bucket), _mean)
+    groups.pop(TOP10, None)
     if "head" in groups and "tail" in groups:
-        figures.append(
-            _figure(
-                "gap",
-                terms("accuracy", "head", "tail"),
-                lambda values: values[0] - values[1],
-            )
-        )
+        pair = terms("accuracy", "head", "tail")
+        yield _figure("gap", pair, lambda values: values[0] - values[1])
     if not groups:
-        return tuple(figures)
+        return
     names = ("accuracy", "hallucination", "missing")
-    figures += [_figure(name, terms(name, *groups), _mean) for name in names]
-    members = [member for group in domains.values() for member in group]
+    for name in names:
+        yield _figure(name, terms(name, *groups), _mean)
     shares = tuple(
         1 / len(domains) / len(group) for group in domains.values() for _ in group
     )
+
+    def macro(values: Sequence[stats.Array]) -> stats.Array:
+        return _sum([value * of for value, of in zip(values, shares, strict=True)])
+
+    members = [member for group in domains.values() for member in group]
     for name in names:
-        single: list[Term] = [(metrics[member][name], (member,)) for member in members]
-        macro = _figure(
-            f"{name}_macro", single, lambda values: _weighted(values, shares)
+        single = [_term(metrics, name, [member]) for member in members]
+        yield dataclasses.replace(
+            _figure(f"{name}_macro", single, macro), shares=shares
         )
-        figures.append(dataclasses.replace(macro, shares=shares))
-    return tuple(figures)
 
 
-def _reliability(
-    metrics: Sequence[dict[str, MetricFormula]], slices: Sequence[str]
-) -> tuple[Figure, ...]:
-    """Seen and unseen figures over the pooled slices of their kind, and the two that need both."""
+def _reliability(metrics: Named, slices: Sequence[str]) -> Iterator[Figure]:
+    """Yield seen and unseen figures over the pooled slices of their kind, and the two that need both."""
     kinds = [RELIABILITY.kind(name) for name in slices]
-    seen = tuple(member for member, kind in enumerate(kinds) if kind == "seen")
-    unseen = tuple(member for member, kind in enumerate(kinds) if kind == "unseen")
-
-    def term(metric: str, group: tuple[int, ...]) -> Term:
-        return metrics[group[0]][metric], group
-
-    figures = []
-    if seen:
-        figures += [
-            _figure(name, [term(name, seen)], _mean) for name in ("nccr", "ncr")
-        ]
-    if unseen:
-        figures += [
-            _figure(name, [term(name, unseen)], _mean) for name in ("iur", "ur")
-        ]
+    seen = [member for member, kind in enumerate(kinds) if kind == "seen"]
+    unseen = [member for member, kind in enumerate(kinds) if kind == "unseen"]
+    for names, members in ((("nccr", "ncr"), seen), (("iur", "ur"), unseen)):
+        if members:
+            for name in names:
+                yield _figure(name, [_term(metrics, name, members)], _mean)
     if seen and unseen:
-        figures += [
-            _figure(
-                "c_wrong",
-                [term("c_wrong", seen), term("c_wrong", unseen)],
-                lambda values: c_wrong(values[0], values[1]),
-            ),
-            _figure(
-                "avg",
-                [term("nccr", seen), term("iur", unseen)],
-                lambda values: average(values[0], values[1]),
-            ),
-        ]
-    return tuple(figures)
+        wrong = [_term(metrics, "c_wrong", members) for members in (seen, unseen)]
+        yield _figure("c_wrong", wrong, lambda values: c_wrong(*values))
+        both = [_term(metrics, "nccr", seen), _term(metrics, "iur", unseen)]
+        yield _figure("avg", both, lambda values: average(*values))
 
 
-# How papers combine slices, where it is not by plain means.
-_OVER: dict[
-    ProbeName,
-    Callable[[Sequence[dict[str, MetricFormula]], Sequence[str]], tuple[Figure, ...]],
-] = {
-    "head_to_tail": _head_to_tail,
-    "reliability": _reliability,
-}
+def _term(metrics: Named, name: str, members: Sequence[int]) -> Term:
+    return metrics[members[0]][name], tuple(members)
 
 
 def _mean(values: Sequence[stats.Array]) -> stats.Array:
-    return _weighted(values, [1.0] * len(values)) / len(values)
+    return _sum(values) / len(values)
 
 
-def _weighted(values: Sequence[stats.Array], weights: Sequence[float]) -> stats.Array:
-    # Not numpy's mean: the values have different shapes while one member's facts are left out in turn.
-    total = values[0] * weights[0]
-    for value, weight in zip(values[1:], weights[1:], strict=True):
-        total = total + value * weight
-    return total
+def _sum(values: Sequence[stats.Array]) -> stats.Array:
+    # Not numpy's: the values have different shapes while one member's facts are left out in turn.
+    return functools.reduce(operator.add, values)
+
+
+def pooled(parts: stats.Parts) -> tuple[stats.Array, stats.Array]:
+    """Return column totals and number of facts of several members together."""
+    return _sum([totals for totals, _ in parts]), _sum([n for _, n in parts])
 
 
 def _figure(
@@ -371,14 +314,12 @@ def _figure(
 
     def statistic(parts: stats.Parts) -> stats.Array:
         remaining = iter(parts)
-        values = []
-        for metric, group in terms:
-            totals, n = next(remaining)
-            for _ in group[1:]:
-                more, facts = next(remaining)
-                totals, n = totals + more, n + facts
-            values.append(metric.formula(totals, n))
-        return combine(values)
+        return combine(
+            [
+                metric.formula(*pooled(list(itertools.islice(remaining, len(group)))))
+                for metric, group in terms
+            ]
+        )
 
     return Figure(
         name=name,
@@ -404,25 +345,8 @@ AS_EXPECTED = "as_expected"
 
 def pooled_figures(members: int) -> tuple[Figure, ...]:
     """Return the one figure over the tables of so many members, as :func:`as_expected` makes them."""
-
-    def share(parts: stats.Parts) -> stats.Array:
-        # Not one sum: the parts have different shapes while one member's facts are left out in turn.
-        (totals, n), *rest = parts
-        good = totals[..., 0]
-        for more, facts in rest:
-            good, n = good + more[..., 0], n + facts
-        return ratio(good, n)
-
-    return (
-        Figure(
-            name=AS_EXPECTED,
-            better="higher",
-            columns=tuple((member, (AS_EXPECTED,)) for member in range(members)),
-            statistic=share,
-            rate=True,
-            terms=(members,),
-        ),
-    )
+    share = mean(AS_EXPECTED, AS_EXPECTED, rate=True)
+    return (_figure(AS_EXPECTED, [(share, tuple(range(members)))], _mean),)
 
 
 def is_good(reply: Reply, expected: str) -> bool:
@@ -447,8 +371,10 @@ def as_expected(table: Table, asked: Table) -> Table:
     return Table(
         columns=(AS_EXPECTED,),
         rows=tuple(
-            _as_expected_row(
-                row, good_share(row, expected.get(row.fact_id, row.expected))
+            dataclasses.replace(
+                row,
+                values=(good_share(row, expected.get(row.fact_id, row.expected)),),
+                cluster="",
             )
             for row in table.rows
         ),
@@ -465,17 +391,3 @@ def distinct_changes(changes: Iterable[Sequence[Change]]) -> tuple[Change, ...]:
         ):
             distinct[change.fact_id] = change
     return tuple(distinct[fact] for fact in sorted(distinct))
-
-
-def _as_expected_row(row: Outcome, good: float) -> Outcome:
-    return Outcome(
-        fact_id=row.fact_id,
-        question=row.question,
-        expected=row.expected,
-        answer=row.answer,
-        label=row.label,
-        values=(good,),
-        prompt_digest=row.prompt_digest,
-        others=row.others,
-        top=row.top,
-    )

@@ -238,16 +238,13 @@ def _is_empty(row: Outcome) -> bool:
 
 def _answered(limits: Integrity, asked: int, rows: Sequence[Outcome]) -> Finding:
     answered = sum(not _is_empty(row) for row in rows)
-    share = Share(
-        name="answered",
-        value=answered,
-        total=asked,
-        limit=limits.answered,
-        broken=answered < limits.answered * asked - ROUNDING,
-    )
-    return Finding(
-        share=share,
-        says=f"{answered} of {count(asked, 'fact')} have an answer; allowed: at least "
+    return _finding(
+        "answered",
+        answered,
+        asked,
+        limits.answered,
+        answered < limits.answered * asked - ROUNDING,
+        f"{answered} of {count(asked, 'fact')} have an answer; allowed: at least "
         f"{percent(limits.answered)}: see what is empty and what has no usable response",
     )
 
@@ -331,15 +328,13 @@ def below_random(case: Case, rows: Sequence[Outcome]) -> Iterator[Finding]:
     if control:
         high = stats.wilson(right, n)[1]
         below = n >= FEWEST and high < control
-        yield Finding(
-            share=Share(
-                name="below_random",
-                value=right,
-                total=n,
-                limit=control,
-                broken=below and case.integrity.below_random == "invalid",
-            ),
-            says=f"{right} of {n} informative answers are right (at most {percent(high)}, Wilson's "
+        yield _finding(
+            "below_random",
+            right,
+            n,
+            control,
+            below and case.integrity.below_random == "invalid",
+            f"{right} of {n} informative answers are right (at most {percent(high)}, Wilson's "
             f"interval); allowed: at least the {percent(control)} that random objects of the relation are: "
             "the accepted answers, the judge or the prompts do not suit the model",
         )
@@ -357,15 +352,13 @@ def constant(limits: Integrity, table: Table) -> Iterator[Finding]:
     if anchors:
         value, times = Counter(anchors).most_common(1)[0]
         n = len(anchors)
-        yield Finding(
-            share=Share(
-                name="constant",
-                value=times,
-                total=n,
-                limit=1.0,
-                broken=times == n >= FEWEST and limits.constant == "invalid",
-            ),
-            says=f"the probabilities of all {n} anchors are equal ({value}); allowed: at least two that "
+        yield _finding(
+            "constant",
+            times,
+            n,
+            1.0,
+            times == n >= FEWEST and limits.constant == "invalid",
+            f"the probabilities of all {n} anchors are equal ({value}); allowed: at least two that "
             "differ: the model's scores do not depend on the question",
         )
 
@@ -391,15 +384,13 @@ def anchor_prob(limits: Integrity, table: Table) -> Iterator[Finding]:
         else f"the right answer is written behind the prompt that states it for none of {count(n, 'fact')}, "
         "so that none is left to measure; allowed: at least one"
     )
-    yield Finding(
-        share=Share(
-            name="anchor_prob",
-            value=total,
-            total=n,
-            limit=limits.anchor_prob,
-            broken=not n_kept or total < limits.anchor_prob * n - ROUNDING,
-        ),
-        says=f"{problem}: the chat template or the tokenizer does not suit the model, or it knows nothing of "
+    yield _finding(
+        "anchor_prob",
+        total,
+        n,
+        limits.anchor_prob,
+        not n_kept or total < limits.anchor_prob * n - ROUNDING,
+        f"{problem}: the chat template or the tokenizer does not suit the model, or it knows nothing of "
         "this",
     )
 
@@ -419,15 +410,13 @@ def first_token(limits: Integrity, table: Table) -> Iterator[Finding]:
     ]
     if held:
         n, written = len(held), sum(held)
-        yield Finding(
-            share=Share(
-                name="first_token",
-                value=written,
-                total=n,
-                limit=limits.first_token,
-                broken=n >= FEWEST and written < limits.first_token * n - ROUNDING,
-            ),
-            says=f"{written} of {n} right answers begin with the token that is scored; allowed: at least "
+        yield _finding(
+            "first_token",
+            written,
+            n,
+            limits.first_token,
+            n >= FEWEST and written < limits.first_token * n - ROUNDING,
+            f"{written} of {n} right answers begin with the token that is scored; allowed: at least "
             f"{percent(limits.first_token)}: the model writes its answers otherwise (in sentences, or behind "
             "a line break), and what is scored is not what it writes: a chat template, or a prompt that asks "
             "for the answer alone, may help",
@@ -476,10 +465,15 @@ def check_at_most(
     limit: float = getattr(limits, name)
     broken = total >= fewest and value > limit * total + ROUNDING
     allowed = f"at most {percent(limit)}" if limit else "none"
-    return Finding(
-        share=Share(name=name, value=value, total=total, limit=limit, broken=broken),
-        says=f"{problem}; allowed: {allowed}{f': {remedy}' if remedy else ''}",
-    )
+    says = ": ".join(filter(None, (f"{problem}; allowed: {allowed}", remedy)))
+    return _finding(name, value, total, limit, broken, says)
+
+
+def _finding(
+    name: str, value: float, total: int, limit: float, broken: bool, says: str
+) -> Finding:
+    share = Share(name=name, value=value, total=total, limit=limit, broken=broken)
+    return Finding(share=share, says=says)
 
 
 def column(table: Table, name: str) -> list[float]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
@@ -19,10 +18,9 @@ _SAME = 1e-4
 # count as a change of every fact. No gate is about the fifth digit of one fact, and all facts together then
 # move a mean by no more. Smaller than _SAME, for this also decides what is said where other facts changed.
 _ROUNDING = 1e-5
-# A figure against a share of the baseline's; ``level`` is that of the interval.
-Compare = Callable[..., stats.Difference]
 # MONITOR divides by the sum of these, so what is nothing there shrinks with them, as their rounding does.
 _DIVISOR = "anchor"
+Contrast = Callable[[float], stats.Difference]
 # The chance that a 95 % interval misses the truth at one end.
 PASS_ALPHA = (1 - stats.LEVEL) / 2
 
@@ -45,17 +43,27 @@ class Pairing:
     settings: tuple[tuple[str, str, str], ...] = ()
     exact: bool = False
 
+    @property
+    def rows(self) -> list[tuple[Outcome, Outcome]]:
+        """The outcomes that are compared, each a candidate's and a baseline's."""
+        return list(zip(self.candidate.rows, self.baseline.rows, strict=True))
+
+
+def _no_contrast(share: float) -> stats.Difference:
+    return stats.Difference(estimate=stats.Estimate())
+
 
 @record
 class Measured:
     """One figure measured; ``difference`` is that from the baseline, where there is one to compare with.
 
     ``unasked`` counts the facts of the baseline's figure that the candidate was not asked. ``published`` is
-    what a paper prints of the figure, where that is the baseline; ``own`` and ``printed`` are then the two
-    independent estimates. ``identical``: whatever was measured of enough facts is as in the baseline.
-    ``alpha`` is the level at which an alarm is raised. ``looks`` say how far a case was asked that may stop
-    early: its intervals are then of the level of its look.
-    ``compare`` is :func:`comparison_of` the figure.
+    what a paper prints of the figure, where that is the baseline. ``identical``: whatever was measured of
+    enough facts is as in the baseline. ``alpha`` is the level at which an alarm is raised. ``looks`` say how
+    far a case was asked that may stop early: its intervals are then of the level of its look.
+    ``contrast(share)`` compares the candidate with a share of the baseline, paired if it can be. Its estimate
+    is candidate - share * baseline where higher is better, baseline - share * candidate where lower is: at
+    least 0 when the candidate recovers that share.
     """
 
     figure: Figure
@@ -65,15 +73,8 @@ class Measured:
     identical: bool = False
     alpha: float = stats.FAMILY_LEVEL
     published: PublishedFigure | None = None
-    own: stats.Estimate = stats.Estimate()
-    printed: stats.Estimate = stats.Estimate()
     looks: Looks | None = None
-    compare: Compare | None = None
-
-    @property
-    def early(self) -> bool:
-        """Whether this is not the last look at the case, so that only its boundaries may decide."""
-        return self.looks is not None and self.looks.early
+    contrast: Contrast = _no_contrast
 
     def p_over_looks(self, p: float | None) -> float | None:
         """Return a p-value adjusted for the looks that the case may have."""
@@ -84,18 +85,14 @@ class Measured:
     @property
     def nothing_lost(self) -> bool:
         """Whether none of at least ten facts made the figure worse: a rule, and no proof that none would."""
-        if self.early:
+        if self.looks is not None and self.looks.early:
+            # Before the last look only its boundaries may decide.
             return False
-        if self.identical:
-            return True
-        compared = (
+        return self.identical or (
             self.difference is not None
             and self.published is None
             and self.value.delta is not None
-        )
-        return (
-            compared
-            and not self.difference.worse  # type: ignore[union-attr]
+            and not self.difference.worse
             and self.value.paired >= stats.FEWEST_UNLOST
         )
 
@@ -119,59 +116,34 @@ class Measurement:
         """The metric values, in the order of the figures."""
         return tuple(measured.value for measured in self.figures)
 
-    def contrast(self, measured: Measured, recovery: float) -> stats.Difference:
-        """Compare the candidate with ``recovery`` times the baseline, paired if it can be.
 
-        The estimate is candidate - recovery * baseline where higher is better, baseline - recovery *
-        candidate where lower is: at least 0 when the candidate recovers that share.
-        """
-        figure = measured.figure
-        if measured.published is not None:
-            weights = (
-                (1.0, -recovery) if figure.better == "higher" else (-recovery, 1.0)
-            )
-            return stats.unpaired_contrast(
-                [(weights[0], measured.own), (weights[1], measured.printed)]
-            )
-        assert measured.compare is not None
-        return measured.compare(recovery, level=_level(measured.looks))
-
-
-def comparison_of(figure: Figure, pairings: Sequence[Pairing]) -> Compare:
-    """Return what compares a figure of the candidate with a share of the baseline's, at some level."""
+def comparison_of(
+    figure: Figure, pairings: Sequence[Pairing], looks: Looks | None = None
+) -> stats.Comparison:
+    """Return what is compared of a figure over some pairings."""
+    after = [pairing.candidate for pairing in pairings]
     before = [pairing.baseline for pairing in pairings]
-    return functools.partial(
-        stats.paired_recovery,
-        figure.sample([pairing.candidate for pairing in pairings]),
+    clusters: dict[str, str] = {}
+    for member, _ in figure.columns:
+        # A fact that several cases ask about is in one cluster: that of the first which has any for it.
+        clusters = {
+            row.fact_id: row.cluster for row in after[member].rows if row.cluster
+        } | clusters
+    return stats.Comparison(
+        figure.sample(after),
         figure.sample(before),
         figure.statistic,
         better=figure.better,
         bounds=figure.bounds,
         rate=figure.rate,
         facts=figure.weight(before),
-        clusters=clusters_of(figure, pairings),
-    )
-
-
-def _level(looks: Looks | None) -> float:
-    """Return the level of an interval that misses the truth at either end with a chance of 2.5 %."""
-    return (
-        1 - 2 * PASS_ALPHA
+        clusters=clusters,
+        case_weights=figure.case_weights(after),
+        # Its interval misses the truth at either end with a chance of 2.5 %.
+        level=stats.LEVEL
         if looks is None
-        else stats.look_level(looks.of, looks.taken, PASS_ALPHA)
+        else stats.look_level(looks.of, looks.taken, PASS_ALPHA),
     )
-
-
-def clusters_of(figure: Figure, pairings: Sequence[Pairing]) -> stats.Clusters:
-    """Return the clusters that the facts of a figure change in, and what its cases weigh."""
-    tables = [pairing.candidate for pairing in pairings]
-    of_fact: dict[str, str] = {}
-    for member, _ in figure.columns:
-        # A fact that several cases ask about is in one cluster: that of the first which has any for it.
-        of_fact = {
-            row.fact_id: row.cluster for row in tables[member].rows if row.cluster
-        } | of_fact
-    return stats.Clusters(of_fact=of_fact, case_weights=figure.case_weights(tables))
 
 
 def measure_figures(
@@ -280,12 +252,24 @@ def _value(
     )
 
 
-def _detectable(
-    figure: Figure, difference: stats.Difference, alpha: float
-) -> float | None:
-    """Return the drop that would be found; ``None`` where that is not known, or none that can be would."""
-    drop = stats.detectable(difference, 0.0, alpha)
-    return None if drop is None or drop > figure.span else drop
+def _compared(
+    figure: Figure,
+    value: MetricValue,
+    baseline: float | None,
+    difference: stats.Difference,
+    alpha: float,
+) -> MetricValue:
+    """Return a value with its difference from the baseline, and the drop that would be found."""
+    delta, drop = difference.estimate, stats.detectable(difference, 0.0, alpha)
+    return dataclasses.replace(
+        value,
+        baseline=baseline,
+        delta=delta.value,
+        delta_low=delta.low,
+        delta_high=delta.high,
+        p=difference.p,
+        mde=None if drop is None or drop > figure.span else drop,
+    )
 
 
 def _unpaired(
@@ -298,25 +282,23 @@ def _unpaired(
     difference = stats.unpaired_difference(
         own, printed, better=figure.better, bounds=figure.bounds
     )
-    delta = difference.estimate
-    value = dataclasses.replace(
-        _value(figure, tables, own),
-        baseline=published.value,
-        delta=delta.value,
-        delta_low=delta.low,
-        delta_high=delta.high,
-        p=difference.p,
-        mde=_detectable(figure, difference, alpha),
-        unpaired=True,
+    value = _compared(
+        figure, _value(figure, tables, own), published.value, difference, alpha
     )
+
+    def contrast(share: float) -> stats.Difference:
+        terms = [(1.0, own), (-share, printed)]
+        if figure.better == "lower":
+            terms = [(-share, own), (1.0, printed)]
+        return stats.unpaired_contrast(terms)
+
     return Measured(
         figure=figure,
-        value=value,
+        value=dataclasses.replace(value, unpaired=True),
         difference=difference,
         published=published,
-        own=own,
-        printed=printed,
         alpha=alpha,
+        contrast=contrast,
     )
 
 
@@ -334,38 +316,26 @@ def _measured(
         return Measured(figure=figure, value=value)
     if figure.of_rows is not None:
         return Measured(figure=figure, value=_moved(figure, value, pairings))
-    compare = comparison_of(figure, pairings)
-    difference = compare(1.0, level=_level(looks))
+    comparison = comparison_of(figure, pairings, looks)
+    difference = stats.paired_difference(comparison)
     delta = difference.estimate
     of_probabilities = any(
         set(names) & set(PROBABILITIES) for _, names in figure.columns
     )
     same = not of_probabilities and _identical(
-        unchanged[member] for member, _ in figure.columns
+        [unchanged[member] for member, _ in figure.columns]
     )
     if same and delta.note == stats.UNCHANGED:
         delta = dataclasses.replace(delta, note=IDENTICAL)
         difference = dataclasses.replace(difference, estimate=delta)
+    notes = (value.note, _delta_note(figure, delta, value, before))
+    clustered = difference.clustered
     compared = dataclasses.replace(
-        value,
-        baseline=figure.value(before),
-        delta=delta.value,
-        delta_low=delta.low,
-        delta_high=delta.high,
-        p=difference.p,
-        mde=_detectable(figure, difference, alpha),
+        _compared(figure, value, figure.value(before), difference, alpha),
         paired=delta.n,
-        design_effect=None
-        if difference.clustered is None
-        else difference.clustered.design_effect,
-        clusters=None
-        if difference.clustered is None
-        else difference.clustered.effective,
-        note="; ".join(
-            dict.fromkeys(
-                filter(None, (value.note, _delta_note(figure, delta, value, before)))
-            )
-        ),
+        design_effect=None if clustered is None else clustered.design_effect,
+        clusters=None if clustered is None else clustered.effective,
+        note="; ".join(dict.fromkeys(filter(None, notes))),
     )
     unasked = {
         fact for member, _ in figure.columns for fact in pairings[member].unasked
@@ -378,7 +348,9 @@ def _measured(
         identical=same,
         alpha=alpha,
         looks=looks,
-        compare=compare,
+        contrast=lambda share: stats.paired_difference(
+            dataclasses.replace(comparison, share=share)
+        ),
     )
 
 
@@ -405,7 +377,7 @@ def _unchanged(pairing: Pairing) -> frozenset[str] | None:
         if name in old.columns and name not in PROBABILITIES
     ]
     most = 0.0 if pairing.exact else _SAME
-    for ours, theirs in zip(new.rows, old.rows, strict=True):
+    for ours, theirs in pairing.rows:
         if ours.label != theirs.label or _labels(ours) != _labels(theirs):
             return None
         if any(
@@ -420,20 +392,22 @@ def _labels(row: Outcome) -> list[str]:
     return [reply.label for reply in row.others]
 
 
-def _identical(unchanged: Iterable[frozenset[str] | None]) -> bool:
-    facts: set[str] = set()
-    for ids in unchanged:
-        if ids is None:
-            return False
-        facts |= ids
-    return len(facts) >= stats.FEWEST_UNLOST
+def _identical(unchanged: Sequence[frozenset[str] | None]) -> bool:
+    facts = [ids for ids in unchanged if ids is not None]
+    return (
+        len(facts) == len(unchanged)
+        and len(frozenset().union(*facts)) >= stats.FEWEST_UNLOST
+    )
 
 
 def _delta_note(
     figure: Figure, delta: stats.Estimate, value: MetricValue, before: Sequence[Table]
 ) -> str:
-    if delta.value is not None or value.value is None:
-        return delta.note if delta.value is not None else ""
+    if delta.value is not None:
+        return delta.note
+    if value.value is None:
+        return ""
     if not delta.n:
         return "no fact in common with the baseline"
-    return f"{'baseline' if figure.value(before) is None else 'paired facts'}: {figure.undefined}"
+    where = "baseline" if figure.value(before) is None else "paired facts"
+    return f"{where}: {figure.undefined}"

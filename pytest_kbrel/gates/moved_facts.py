@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_kbrel.baselines import BaselineCase, PublishedCase
-from pytest_kbrel.gates.cases import split
 from pytest_kbrel.records import CaseResult, MovedCells, MovedFact, Place, Table
 
 # The figures that come from probabilities. The column in which a fact of MONITOR is seen depends on the fact.
@@ -26,9 +25,9 @@ def with_moved_facts(
     Against a blessed run it is the fact that made the figure worse most; without one, the fact that is worst.
     Facts that were not compared are left out. ``prompt(fact_id, cell)`` is what a fact was asked in a cell.
     """
-    run, _ = split(baseline)
     by_fact = {of.fact_id: of for of in cells}
-    now, old = _values(result.table), {} if run is None else _values(run.table)
+    now = _values(result.table)
+    old = _values(baseline.table) if isinstance(baseline, BaselineCase) else {}
     alone = {
         *result.unmatched.added,
         *result.unmatched.waived,

@@ -123,14 +123,10 @@ class _FigurePower:
         self.n = len(facts)
         self.wordings = min((member.wordings for member in used), default=1)
         names = dict(pair for member in used for pair in member.clusters)
-        numbers: dict[str, int] = {}
-        self._clusters = [
-            numbers.setdefault(names.get(fact, fact), len(numbers))
-            for fact in dict.fromkeys(self._facts)
-        ]
+        self._clusters = [names.get(fact, fact) for fact in dict.fromkeys(self._facts)]
+        sizes = Counter(self._clusters).values()
         self.groups = None
-        if len(numbers) < len(self._clusters):
-            sizes = Counter(self._clusters).values()
+        if len(sizes) < len(self._clusters):
             self.groups = len(self._clusters) ** 2 / sum(size**2 for size in sizes)
 
     def mde(self, gate: Gate, alpha: float) -> float | str:

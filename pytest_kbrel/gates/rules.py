@@ -40,19 +40,6 @@ _SLACK = 1e-9
 Obstacle = tuple[Judgement, str]
 
 
-@record
-class _Judged:
-    """A verdict with its reason; the other fields are those of :class:`pytest_kbrel.records.GateResult`."""
-
-    verdict: Judgement
-    reason: str
-    observed: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p: float | None = None
-    unchanged: float | None = None
-
-
 def decide(
     gates: Sequence[Gate],
     measurement: Measurement,
@@ -68,67 +55,53 @@ def decide(
     figures = {
         of.figure.name: of for of in (*measurement.figures, *measurement.changes)
     }
-    judged: dict[int, _Judged] = {}
-    compared: dict[int, _Change] = {}
+    results: dict[int, GateResult] = {}
+    changes: dict[int, _Change] = {}
     for index, gate in enumerate(gates):
         measured = figures.get(gate.metric)
-        early = _unmeasured(
-            gate, measured, figures, measurement, obstacle
-        ) or _unpaired(gate, measured, measurement, obstacle)
+        early = _obstacle(gate, measured, figures, measurement, obstacle)
         if early is not None:
-            judged[index] = early
+            results[index] = gate_result(gate, *early)
             continue
         assert measured is not None
         if GATE_RULES[gate.rule].relative:
             change = CHANGES[gate.rule](gate, measured, measurement)
-            compared[index] = dataclasses.replace(
-                change, p=measured.p_over_looks(change.p)
-            )
+            p = measured.p_over_looks(change.p)
+            changes[index] = dataclasses.replace(change, p=p)
         else:
-            judged[index] = JUDGES[gate.rule](gate, measured, measurement)
-    adjusted = _adjusted(compared)
-    for index, change in compared.items():
-        judged[index] = _compared(
-            gates[index],
-            figures[gates[index].metric],
-            change,
-            adjusted.get(index),
-            comparisons,
+            results[index] = JUDGES[gate.rule](gate, measured, measurement)
+    adjusted = _adjusted(changes)
+    for index, change in changes.items():
+        gate, p = gates[index], adjusted.get(index)
+        corrected = None if p is None else stats.sidak_p(p, comparisons)
+        results[index] = _compared(
+            gate, figures[gate.metric], change, corrected, comparisons
         )
-    return tuple(
-        _result(gate, judged[index], figures, adjusted.get(index), comparisons)
-        for index, gate in enumerate(gates)
-    )
+    return tuple(_with_beside(results[index], figures) for index in range(len(gates)))
 
 
-def _result(
-    gate: Gate,
-    judged: _Judged,
-    figures: dict[str, Measured],
-    adjusted: float | None,
-    comparisons: int,
+def gate_result(
+    gate: Gate, verdict: Judgement, reason: str, **figures: float | None
 ) -> GateResult:
+    """Return what became of a gate; ``figures`` are other fields of it."""
+    rule = GATE_RULES[gate.rule]
     return GateResult(
         metric=gate.metric,
         rule=gate.rule,
         bound=gate.bound,
-        verdict=judged.verdict,
-        reason=judged.reason
-        if judged.observed is None
-        else judged.reason + beside(gate.metric, figures),
+        verdict=verdict,
+        reason=reason,
         line=gate.line,
-        observed=judged.observed,
-        low=judged.low,
-        high=judged.high,
-        p=judged.p,
-        p_sidak=None
-        if judged.p is None or adjusted is None
-        else stats.sidak_p(adjusted, comparisons),
-        beyond=GATE_RULES[gate.rule].beyond(gate)
-        if GATE_RULES[gate.rule].relative
-        else None,
-        unchanged=judged.unchanged,
+        beyond=rule.beyond(gate) if rule.relative else None,
+        **figures,
     )
+
+
+def _with_beside(result: GateResult, figures: Mapping[str, Measured]) -> GateResult:
+    if result.observed is None:
+        return result
+    reason = result.reason + beside(result.metric, figures)
+    return dataclasses.replace(result, reason=reason)
 
 
 def _adjusted(changes: Mapping[int, _Change]) -> dict[int, float]:
@@ -146,52 +119,45 @@ def _adjusted(changes: Mapping[int, _Change]) -> dict[int, float]:
     return adjusted
 
 
-def _unmeasured(
+def _obstacle(
     gate: Gate,
     measured: Measured | None,
     figures: Mapping[str, Measured],
     measurement: Measurement,
     obstacle: Obstacle | None,
-) -> _Judged | None:
-    if measured is None and gate.metric in CHANGE_METRICS:
-        needed: Obstacle = (
-            "no baseline",
-            f"{gate.metric} needs a baseline that was measured fact by fact",
-        )
-        if gate.metric in DIVERGENCE_METRICS and measurement.no_tokens:
-            needed = (
-                "not comparable",
-                f"{gate.metric} cannot be measured: {measurement.no_tokens}",
-            )
-        verdict, reason = obstacle or needed
-        return _Judged(verdict=verdict, reason=reason)
+) -> Obstacle | None:
+    """Return why a gate cannot be judged, as verdict and reason; ``None`` where it can be."""
+    metric, relative = gate.metric, GATE_RULES[gate.rule].relative
+    is_change = measured is None and metric in CHANGE_METRICS
+    if obstacle is not None and (is_change or (relative and measured is not None)):
+        return obstacle
+    if is_change and metric in DIVERGENCE_METRICS and measurement.no_tokens:
+        why = f"{metric} cannot be measured: {measurement.no_tokens}"
+        return "not comparable", why
+    if is_change:
+        why = f"{metric} needs a baseline that was measured fact by fact"
+        return "no baseline", why
     if measured is None:
-        hint = nearest(gate.metric, figures)
-        why = f"no metric {gate.metric!r} was measured{hint}; there are {', '.join(figures)}"
-        return _Judged(verdict="invalid", reason=why)
+        hint = nearest(metric, figures)
+        why = f"no metric {metric!r} was measured{hint}; there are {', '.join(figures)}"
+        return "invalid", why
+    if relative and measurement.paper and measured.published is None:
+        return "no baseline", f"{measurement.paper} prints no {metric} of this case"
+    value, allowed = measured.value, _allowed(gate)
+    if value.value is None:
+        # Without a wrong answer there is no consistency of wrong answers: nothing bad was found, or shown absent.
+        verdict: Judgement = "inconclusive" if measured.figure.vacuous else "fail"
+        return verdict, f"{metric} is undefined: {value.note}; {allowed}"
+    if relative and measured.difference is None:
+        why = f"the baseline has not measured what {metric} needs: bless all suites anew; {allowed}"
+        return "not comparable", why
+    if relative and value.delta is None:
+        why = f"{metric} cannot be compared: {value.note}; {allowed}"
+        return "inconclusive", why
     return None
 
 
-def _unpaired(
-    gate: Gate,
-    measured: Measured | None,
-    measurement: Measurement,
-    obstacle: Obstacle | None,
-) -> _Judged | None:
-    """Return the judgement of a gate whose figure is undefined or cannot be compared; else ``None``."""
-    assert measured is not None
-    relative = GATE_RULES[gate.rule].relative
-    if relative and obstacle is not None:
-        return _Judged(verdict=obstacle[0], reason=obstacle[1])
-    if relative and measurement.paper and measured.published is None:
-        why = f"{measurement.paper} prints no {gate.metric} of this case"
-        return _Judged(verdict="no baseline", reason=why)
-    if measured.value.value is None:
-        return _undefined(gate, measured)
-    return _incomparable(gate, measured) if relative else None
-
-
-def _absolute(gate: Gate, measured: Measured, measurement: Measurement) -> _Judged:
+def _absolute(gate: Gate, measured: Measured, measurement: Measurement) -> GateResult:
     value, allowed = measured.value, _allowed(gate)
     assert value.value is not None
     at_most = GATE_RULES[gate.rule].limit == "at most"
@@ -202,16 +168,19 @@ def _absolute(gate: Gate, measured: Measured, measurement: Measurement) -> _Judg
     )
     note = f" ({value.note})" if value.low is None and value.note else ""
     reason = f"{gate.metric} is {number(value.value)}{between(value)} over {count(value.n, 'fact')}{note}; {allowed}"
-    return _Judged(
-        verdict="pass" if met else "fail",
-        reason=reason,
+    return gate_result(
+        gate,
+        "pass" if met else "fail",
+        reason,
         observed=value.value,
         low=value.low,
         high=value.high,
     )
 
 
-def _above_control(gate: Gate, measured: Measured, measurement: Measurement) -> _Judged:
+def _above_control(
+    gate: Gate, measured: Measured, measurement: Measurement
+) -> GateResult:
     """Judge how far the value stands above the best of its controls: what it costs no knowledge to reach."""
     value, allowed = measured.value, _allowed(gate)
     assert value.value is not None
@@ -228,7 +197,7 @@ def _above_control(gate: Gate, measured: Measured, measurement: Measurement) -> 
             else f"{gate.metric} was measured without a control"
         )
         reason = f"{gate.metric} has no control to compare with: {why}; {allowed}"
-        return _Judged(verdict="inconclusive", reason=reason)
+        return gate_result(gate, "inconclusive", reason)
     sign = 1 if value.better == "higher" else -1
     control = max(defined, key=lambda of: sign * (of.value or 0.0))
     assert control.value is not None
@@ -240,7 +209,7 @@ def _above_control(gate: Gate, measured: Measured, measurement: Measurement) -> 
         f"{control.name}, {figures[1]}; {allowed}"
     )
     verdict: Judgement = "pass" if above >= gate.bound - _SLACK else "fail"
-    return _Judged(verdict=verdict, reason=reason, observed=above)
+    return gate_result(gate, verdict, reason, observed=above)
 
 
 def _allowed(gate: Gate) -> str:
@@ -250,24 +219,6 @@ def _allowed(gate: Gate) -> str:
         return " ".join(filter(None, ("allowed:", rule.limit, number(gate.bound))))
     beyond = number(rule.beyond(gate))
     return f"allowed: within {number(gate.bound)}, beyond {beyond}"
-
-
-def _undefined(gate: Gate, measured: Measured) -> _Judged:
-    # Without a wrong answer there is no consistency of wrong answers: nothing bad was found, or shown absent.
-    verdict: Judgement = "inconclusive" if measured.figure.vacuous else "fail"
-    reason = f"{gate.metric} is undefined: {measured.value.note}; {_allowed(gate)}"
-    return _Judged(verdict=verdict, reason=reason)
-
-
-def _incomparable(gate: Gate, measured: Measured) -> _Judged | None:
-    value, allowed = measured.value, _allowed(gate)
-    if measured.difference is None:
-        why = f"the baseline has not measured what {gate.metric} needs: bless all suites anew; {allowed}"
-        return _Judged(verdict="not comparable", reason=why)
-    if value.delta is None:
-        why = f"{gate.metric} cannot be compared: {value.note}; {allowed}"
-        return _Judged(verdict="inconclusive", reason=why)
-    return None
 
 
 @record
@@ -290,21 +241,17 @@ def _compared(
     gate: Gate,
     measured: Measured,
     change: _Change,
-    adjusted: float | None,
+    corrected: float | None,
     comparisons: int,
-) -> _Judged:
-    """Judge a change: pass, fail or inconclusive, in this order."""
+) -> GateResult:
+    """Judge a change: pass, fail or inconclusive, in this order; ``corrected`` is its p over all cases."""
     assert measured.difference is not None
     rule = GATE_RULES[gate.rule]
-    alarm = (
-        adjusted is not None
-        and stats.sidak_p(adjusted, comparisons) < stats.FAMILY_LEVEL
-    )
     verdict: Judgement = "inconclusive"
     reason = change.reason
     if change.passes:
         verdict = "pass"
-    elif alarm:
+    elif corrected is not None and corrected < stats.FAMILY_LEVEL:
         verdict = "fail"
     else:
         p = measured.p_over_looks(measured.value.p)
@@ -316,26 +263,27 @@ def _compared(
             beyond = rule.not_shown.format(beyond=number(rule.beyond(gate)))
             reason += f"; worse than the baseline; {beyond} is not shown"
         reason += change.open_end() + few_clusters(measured)
-    return _Judged(
-        verdict=verdict,
-        reason=reason,
+    return gate_result(
+        gate,
+        verdict,
+        reason,
         observed=change.observed,
         low=change.ends[0],
         high=change.ends[1],
         p=change.p,
-        unchanged=_null_end(measured, comparisons),
+        p_sidak=corrected,
+        unchanged=stats.null_end(measured.difference, comparisons),
     )
-
-
-def _null_end(measured: Measured, comparisons: int) -> float | None:
-    assert measured.difference is not None
-    return stats.null_end(measured.difference, comparisons)
 
 
 def _dropped(gate: Gate, measured: Measured, measurement: Measurement) -> _Change:
     """Return the change as the rule ``max_drop`` sees it."""
     assert measured.difference is not None
-    drop, beyond = _drop(measured), GATE_RULES[gate.rule].beyond(gate)
+    delta = measured.value.delta
+    assert delta is not None
+    # 0 - 0 is 0, and -0 would stand in the report.
+    drop = 0.0 - delta if measured.value.better == "higher" else delta
+    beyond = GATE_RULES[gate.rule].beyond(gate)
     ends = _drop_ends(measured)
     worst = ends[1]
     return _Change(
@@ -375,12 +323,12 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
     share = 1.0 if over == under else math.inf if under == 0 else over / under
     # From 0, or to it, every share or none is as likely.
     shown_ends = over and under
-    low, high = recovered(measurement, measured, share) if shown_ends else (None, None)
+    low, high = recovered(measured, share) if shown_ends else (None, None)
     shown = "" if low is None and high is None else f" {interval(low, high)}"
     recovery = f"{number(share)}{shown}" if math.isfinite(share) else "all"
     reason = f"{gate.metric} recovered {recovery} of the baseline: {moved(measured)}"
     beyond = GATE_RULES[gate.rule].beyond(gate)
-    within = measurement.contrast(measured, gate.bound).estimate
+    within = measured.contrast(gate.bound).estimate
     # Where nothing changed, the score test of a bound of 1 divides 0 by 0 and tells nothing.
     is_recovered = within.low is not None and within.low >= -_SLACK and within.se != 0
     worst = _drop_ends(measured)[1]
@@ -400,7 +348,7 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
     return _Change(
         observed=share if math.isfinite(share) else None,
         ends=(low, high),
-        p=measurement.contrast(measured, beyond).p_of(0.0),
+        p=measured.contrast(beyond).p_of(0.0),
         passes=is_recovered
         or measured.nothing_lost
         or (worst is not None and worst <= 0),
@@ -409,9 +357,7 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
     )
 
 
-def recovered(
-    measurement: Measurement, measured: Measured, share: float
-) -> tuple[float | None, float | None]:
+def recovered(measured: Measured, share: float) -> tuple[float | None, float | None]:
     """Return the ends of the 95 % interval of ``share``, the ratio above 0 as the rule ``recovery`` takes it.
 
     It holds the shares that the gate's own test would not rule out, so that a gate passes where its bound is
@@ -419,10 +365,10 @@ def recovered(
     """
 
     def above(of: float) -> float | None:
-        return measurement.contrast(measured, of).estimate.low
+        return measured.contrast(of).estimate.low
 
     def below(of: float) -> float | None:
-        high = measurement.contrast(measured, 1 / of).estimate.high
+        high = measured.contrast(1 / of).estimate.high
         return None if high is None else -high * of
 
     low = stats.ratio_low(above, share)
@@ -430,32 +376,16 @@ def recovered(
     return low, 1 / inverse if inverse else None
 
 
-def _drop(measured: Measured) -> float:
-    delta = measured.value.delta
-    assert delta is not None
-    # 0 - 0 is 0, and -0 would stand in the report.
-    return 0.0 - delta if measured.value.better == "higher" else delta
-
-
 def _drop_ends(measured: Measured) -> tuple[float | None, float | None]:
     """Return the 95 % interval of the drop, the better end first."""
-    return _of_drop(
-        measured,
-        measured.value.delta_low,
-        measured.value.delta_high,
-    )
-
-
-def _of_drop(
-    measured: Measured, low: float | None, high: float | None
-) -> tuple[float | None, float | None]:
+    low, high = measured.value.delta_low, measured.value.delta_high
     if measured.value.better == "lower":
         return low, high
     return None if high is None else -high, None if low is None else -low
 
 
 # One for each rule of the catalogue that is about the value itself; what they judge has a value.
-JUDGES: Mapping[Rule, Callable[[Gate, Measured, Measurement], _Judged]] = {
+JUDGES: Mapping[Rule, Callable[[Gate, Measured, Measurement], GateResult]] = {
     "min": _absolute,
     "max": _absolute,
     "above_control": _above_control,

@@ -29,6 +29,8 @@ _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|„[^“”]*[“”]
 _CONTRAST = re.compile(r"(?i)^\W*(?:but|however|though|still|nevertheless)\b")
 _WORD = re.compile(r"[^\W\d_][\w']*")
 _SMALL = word_set("small")
+# Every English abstention has one of them.
+_TELLING = read_words(data("languages/en")["tells"]).known
 # An adverbial in front of the sentence proper; a relative clause speaks of what stands before it.
 _LEAD = 3
 _Found = tuple[re.Pattern[str], ...]
@@ -66,7 +68,7 @@ def uninformative_kind(
         return "repetition"
     if _repeats(words, read_words(question, language).words):
         return "none"
-    telling = not _telling().isdisjoint(words)
+    telling = not _TELLING.isdisjoint(words)
     if telling and _matches(_own("en", "nothing"), normalise(answer)):
         return "none"
     denials = _denials(question, code) if unanswerable else ()
@@ -140,12 +142,6 @@ def _folded(text: str, code: str) -> str:
     return fold_letters(text.translate(str.maketrans(known.get("fold", {}))))
 
 
-@lru_cache(maxsize=1)
-def _telling() -> frozenset[str]:
-    """Return the words of which every English abstention has one."""
-    return frozenset(read_words(data("languages/en")["tells"]).words)
-
-
 def _other_languages(answer: str, words: frozenset[str]) -> list[str]:
     """Return the languages but for English that an answer may be in, by its words or its script."""
     known = data("languages/en")
@@ -177,106 +173,100 @@ def read_abstention(answer: str, code: str, denials: _Found = ()) -> Abstention:
         answer = contrast.sub(", but ", answer)
     if _WORD.search(_QUOTED.sub("", answer)):
         answer = _QUOTED.sub(" Quoted ", answer)
-    reader = _Reader(code, denials)
     sentences = [part for part in _SENTENCE.split(answer) if _WORD.search(part)]
     if not sentences:
         return Abstention(abstains=False)
-    first = next(filter(reader.says, sentences[:-1]), sentences[-1])
+    first = next((one for one in sentences[:-1] if _says(one, code)), sentences[-1])
     rest = sentences[sentences.index(first) + 1 :]
-    clauses = reader.clauses(first)
-    refusing = [
-        index for index, clause in enumerate(clauses) if reader.abstains(clause)
-    ]
-    if denials and (denying := reader.denying(clauses)) is not None:
+    clauses = _clauses(first)
+    refusing = [at for at, clause in enumerate(clauses) if _abstains(clause, code)]
+    if denials and (denying := _denying(clauses, code, denials)) is not None:
         refusing.append(denying)
-    if not refusing and reader.abstains(first, whole=True):
+    if not refusing and _abstains(first, code, whole=True):
         refusing = [len(clauses) - 1]
     if not refusing:
         return Abstention(abstains=False)
     behind = clauses[min(refusing) + 1 :]
-    others = [clause for sentence in rest for clause in reader.clauses(sentence)]
+    others = [clause for sentence in rest for clause in _clauses(sentence)]
     # "I am not sure, Paris" and "Paris, I am not sure" are guesses.
     while behind and not _CONTRAST.match(behind[0]):
         behind = behind[1:]
     stated = [
         clause
         for clause in (*behind, *others)
-        if reader.bare(clause) and not reader.abstains(clause)
+        if _bare(clause, code) and not _abstains(clause, code)
     ]
     text = ". ".join(stated)
     guessed = "?" in text or _matches(_both(code, "hedges"), normalise(text))
-    contrasted = reader.contrasted((*behind, *others))
+    contrasted = _is_contrasted((*behind, *others), code)
     return Abstention(not contrasted or guessed, bool(stated) and not guessed)
 
 
-class _Reader:
-    """Reader of the clauses of one answer in English and another language."""
+def _clauses(sentence: str) -> list[str]:
+    return [clause for clause in _CLAUSE.split(sentence) if clause and clause.strip()]
 
-    def __init__(self, code: str, denials: _Found) -> None:
-        self._code, self._denials = code, denials
 
-    def clauses(self, sentence: str) -> list[str]:
-        """Return the clauses of a sentence."""
-        return [
-            clause for clause in _CLAUSE.split(sentence) if clause and clause.strip()
-        ]
+@lru_cache(maxsize=1024)
+def _bare(text: str, code: str) -> str:
+    """Return a text normalised and without frames ("Sorry, but", "as an AI")."""
+    normal = normalise(text)
+    for _ in range(_FRAMES):
+        before = normal
+        for frame in _both(code, "frames"):
+            normal = " ".join(frame.sub(" ", normal).split())
+        if normal == before:
+            break
+    return normal
 
-    def bare(self, text: str) -> str:
-        """Return a text normalised and without frames ("Sorry, but", "as an AI")."""
-        normal = normalise(text)
-        for _ in range(_FRAMES):
-            before = normal
-            for frame in _both(self._code, "frames"):
-                normal = " ".join(frame.sub(" ", normal).split())
-            if normal == before:
-                break
-        return normal
 
-    def says(self, sentence: str) -> bool:
-        """Return True if a sentence is neither a frame nor a question to the reader."""
-        polite = sentence.endswith("?") and not self.abstains(sentence, whole=True)
-        return bool(self.bare(sentence)) and not polite
+def _says(sentence: str, code: str) -> bool:
+    """Return True if a sentence is neither a frame nor a question to the reader."""
+    polite = sentence.endswith("?") and not _abstains(sentence, code, whole=True)
+    return bool(_bare(sentence, code)) and not polite
 
-    def abstains(self, text: str, *, whole: bool = False) -> bool:
-        """Return True if a clause, or with ``whole`` a sentence, abstains; one that is all frame does."""
-        bare, unsure = self.bare(text), _both(self._code, "unsure")
-        if not bare:
-            # "So" and "However" say nothing and are titles.
-            return whole and (" " in normalise(text) or "sorry" in normalise(text))
-        if _is_title(text):
-            return False
-        if whole:
-            return _matches(unsure, bare) or _matches(unsure, normalise(text))
-        open_ended = (one for one in unsure if not one.pattern.endswith("$"))
-        return any(one.search(bare) for one in open_ended)
 
-    def denying(self, clauses: Sequence[str]) -> int | None:
-        """Return the index of the clause that denies what the question takes for granted.
-
-        It is the first one that says something, or the next one behind a few words ("In 2032, ...").
-        """
-        said = [(i, text) for i, one in enumerate(clauses) if (text := self.bare(one))]
-        short = bool(said) and len(said[0][1].split()) <= _LEAD
-        relative = _both(self._code, "relative")
-        for number, (index, text) in enumerate(said[: 1 + short]):
-            if number and _matches(relative, text):
-                return None
-            if not _is_title(clauses[index]) and _matches(self._denials, text):
-                return index
-        return None
-
-    def contrasted(self, clauses: Sequence[str]) -> bool:
-        """Return True if "but" and a statement of something else than the model or the reader follow."""
-        contrast = False
-        for clause in clauses:
-            contrast = contrast or bool(_CONTRAST.match(clause))
-            bare = self.bare(clause)
-            if bare and self.abstains(clause):
-                # "But I can't tell" states nothing, and what follows it needs a "but" of its own.
-                contrast = False
-            elif bare and contrast:
-                return not _matches(_both(self._code, "asides"), bare)
+@lru_cache(maxsize=1024)
+def _abstains(text: str, code: str, *, whole: bool = False) -> bool:
+    """Return True if a clause, or with ``whole`` a sentence, abstains; one that is all frame does."""
+    bare, unsure, normal = _bare(text, code), _both(code, "unsure"), normalise(text)
+    if not bare:
+        # "So" and "However" say nothing and are titles.
+        return whole and (" " in normal or "sorry" in normal)
+    if _is_title(text):
         return False
+    if whole:
+        return _matches(unsure, bare) or _matches(unsure, normal)
+    open_ended = (one for one in unsure if not one.pattern.endswith("$"))
+    return any(one.search(bare) for one in open_ended)
+
+
+def _denying(clauses: Sequence[str], code: str, denials: _Found) -> int | None:
+    """Return the index of the clause that denies what the question takes for granted.
+
+    It is the first one that says something, or the next one behind a few words ("In 2032, ...").
+    """
+    said = [(i, text) for i, one in enumerate(clauses) if (text := _bare(one, code))]
+    short = bool(said) and len(said[0][1].split()) <= _LEAD
+    for number, (index, text) in enumerate(said[: 1 + short]):
+        if number and _matches(_both(code, "relative"), text):
+            return None
+        if not _is_title(clauses[index]) and _matches(denials, text):
+            return index
+    return None
+
+
+def _is_contrasted(clauses: Sequence[str], code: str) -> bool:
+    """Return True if "but" and a statement of something else than the model or the reader follow."""
+    contrast = False
+    for clause in clauses:
+        contrast = contrast or bool(_CONTRAST.match(clause))
+        bare = _bare(clause, code)
+        if bare and _abstains(clause, code):
+            # "But I can't tell" states nothing, and what follows it needs a "but" of its own.
+            contrast = False
+        elif bare and contrast:
+            return not _matches(_both(code, "asides"), bare)
+    return False
 
 
 def _is_title(text: str) -> bool:

@@ -10,27 +10,36 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from pytest_kbrel.judges.dates import Date, dates_in
-from pytest_kbrel.judges.words import Text, data, read_words, word_set
+from pytest_kbrel.judges.words import FILLER, Text, data, read_words, word_set
 from pytest_kbrel.records import base_language
 
-_FILLER, _TITLES = word_set("filler"), word_set("titles")
 _UNITS, _NAMING = word_set("units"), word_set("naming")
 _MARKS = re.compile(r"[,;:.!?()/|\n]")
 _WORD = r"[^\s,;:.!?()/|¤¥]+"
 _ASCII = str.maketrans("。、؛،।", ".,;,.")
+# Python's own \\w leaves out the vowel signs of Devanagari.
+_UNSTATED = tuple(
+    (
+        read_words(signs).known | set(signs.split()),
+        re.compile(pattern.replace(r"\w+", _WORD), re.IGNORECASE | re.DOTALL),
+    )
+    for signs, pattern in data("words")["unstated"].items()
+)
+# Countries by their own names and by the words for their people.
+_NATIONS = {
+    read_words(word).words[0]: row.split()[0]
+    for row in data("words")["nations"]
+    for word in row.split()
+}
 _ASIDE = re.compile(r"\s*\([^)]*\)")
 # Letters of an accepted answer that may be parted otherwise, and of one that may be part of a word.
 _JOINED, _LONG = 6, 10
 
 
 class Gold(NamedTuple):
-    """An accepted answer as it is compared.
-
-    ``content`` are its words but for filler and titles; ``date`` is what it is where it is a date.
-    """
+    """An accepted answer as it is compared, and its date where it is one."""
 
     text: Text
-    content: tuple[str, ...]
     date: Date | None
 
     @property
@@ -44,11 +53,11 @@ class Gold(NamedTuple):
 def read_gold(gold: str, language: str = "") -> Gold:
     """Read an accepted answer; what stands in parentheses is left out."""
     text = read_words(_ASIDE.sub("", gold).strip() or gold, language)
-    hits, rest = dates_in(text.words), set(text.words)
+    hits, rest = dates_in(text.words), text.known
     for item in hits:
-        rest -= set(text.words[item.start : item.end])
-    is_date = len(hits) == 1 and rest <= _FILLER
-    return Gold(text, _content(text), hits[0].date if is_date else None)
+        rest = rest.difference(text.words[item.start : item.end])
+    is_date = len(hits) == 1 and rest <= FILLER
+    return Gold(text, hits[0].date if is_date else None)
 
 
 def without_coarser_dates(golds: Sequence[Gold]) -> list[Gold]:
@@ -73,10 +82,10 @@ def find_rule(answer: Text, gold: Gold, question: Text, language: str) -> str:
     # "IN" for India is not the word "in".
     is_code = gold.text.capitals == (2,) and len(words[0]) < 3
     # What the question names itself may only be repeated, but for "Is it Lima or Quito?"
-    content = _content(answer)
-    echoes, places = (list(_places(text.words, words)) for text in (question, answer))
-    if len(places) <= len(echoes) and echoes and "or" not in question.words:
-        return "equal" if content == gold.content else ""
+    content, known = answer.content, gold.text.content
+    echoes, places = (list(_places(text, words)) for text in (question, answer))
+    if len(places) <= len(echoes) and echoes and "or" not in question.known:
+        return "equal" if content == known else ""
     for start, end in places:
         if (
             (not is_code or answer.capitals[start] == 2)
@@ -86,43 +95,38 @@ def find_rule(answer: Text, gold: Gold, question: Text, language: str) -> str:
             return "contained"
     if places:
         return ""
-    new = set(content).difference(question.words)
-    if any(map(str.isalpha, new)) and sorted(content) == sorted(gold.content):
+    new = [word for word in content if word not in question.known]
+    if any(map(str.isalpha, new)) and sorted(content) == sorted(known):
         return "same words"
-    nation = len(words) == 1 and _nations().get(words[0])
-    given, asked = (map(_nations().get, text) for text in (content, question.words))
+    nation = len(words) == 1 and _NATIONS.get(words[0])
+    given, asked = (map(_NATIONS.get, text) for text in (content, question.words))
     if nation and nation in given and nation not in asked:
         return "nation"
-    if new and content == gold.content[:1] and _UNITS.issuperset(gold.content[1:]):
+    if new and content == known[:1] and _UNITS.issuperset(known[1:]):
         return "number"
     place = _joined_place(answer.words, "".join(words))
     if place and _is_stated(answer, *place):
         return "joined"
-    return _part_of_name(answer, content, gold, question)
+    return _part_of_name(answer, gold, question)
 
 
 def is_whole(answer: Text, gold: Gold) -> bool:
     """Return True if all of an answer is another writing of an accepted one."""
     if gold.date:
         return dates_in(answer.words) == [(gold.date, 0, len(answer.words))]
-    content = _content(answer)
-    if not content or _FILLER & (set(answer.words) - set(gold.text.words)):
+    if not answer.content or FILLER & (answer.known - gold.text.known):
         return False
-    rest = _part_of_name(answer, content, gold, read_words(""))
-    return bool(rest) or sorted(content) == sorted(gold.content)
+    rest = _part_of_name(answer, gold, read_words(""))
+    return bool(rest) or sorted(answer.content) == sorted(gold.text.content)
 
 
-def _content(text: Text) -> tuple[str, ...]:
-    return tuple(w for w in text.words if w not in _FILLER and w not in _TITLES)
-
-
-def _places(words: Sequence[str], part: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield where ``part`` begins and ends in ``words``."""
-    start, size = -1, len(part)
-    while size and part[0] in words[start + 1 :]:
-        start = words.index(part[0], start + 1)
-        if words[start : start + size] == part:
-            yield start, start + size
+def _places(text: Text, part: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield where ``part`` begins and ends in a text."""
+    if part and text.known.issuperset(part):
+        for start, word in enumerate(text.words):
+            end = start + len(part)
+            if word == part[0] and text.words[start:end] == part:
+                yield start, end
 
 
 def _joined_place(words: Sequence[str], letters: str) -> tuple[int, int] | None:
@@ -142,12 +146,20 @@ def _joined_place(words: Sequence[str], letters: str) -> tuple[int, int] | None:
 
 def _is_stated(text: Text, start: int, end: int) -> bool:
     """Return True if some words are stated: not denied, corrected, one of several or merely mentioned."""
+    marks = "".join(text.gaps).translate(_ASCII) + text.words[-1]
+    patterns = [
+        pattern
+        for signs, pattern in _UNSTATED
+        if not (signs.isdisjoint(text.known) and signs.isdisjoint(marks))
+    ]
+    if not patterns:
+        return True
     before, said, behind = (
         _written(text, *span) for span in ((0, start), (start, end), (end, None))
     )
     own = said.strip(" ,;:.!?()/|\n")
     sentence = f"{before} {said.replace(own, '¤')} {behind.replace(own, '¥')}"
-    return not any(pattern.search(sentence) for pattern in _unstated())
+    return not any(pattern.search(sentence) for pattern in patterns)
 
 
 def _written(text: Text, start: int, end: int | None) -> str:
@@ -162,13 +174,6 @@ def _written(text: Text, start: int, end: int | None) -> str:
         f"{' '.join(_MARKS.findall(gap.translate(_ASCII)))} {word.capitalize() if capital else word}".strip()
         for word, gap, capital in words
     )
-
-
-@lru_cache(maxsize=1)
-def _unstated() -> tuple[re.Pattern[str], ...]:
-    # Python's own \\w leaves out the vowel signs of Devanagari.
-    patterns = (one.replace(r"\w+", _WORD) for one in data("words")["unstated"])
-    return tuple(re.compile(one, re.IGNORECASE | re.DOTALL) for one in patterns)
 
 
 @lru_cache(maxsize=16)
@@ -198,19 +203,12 @@ def _is_of_longer_name(
     return False
 
 
-@lru_cache(maxsize=1)
-def _nations() -> dict[str, str]:
-    """Return countries by their own names and by the words for their people."""
-    rows = (row.split() for row in data("words")["nations"])
-    return {read_words(word).words[0]: row[0] for row in rows for word in row}
-
-
-def _part_of_name(
-    answer: Text, content: Sequence[str], gold: Gold, question: Text
-) -> str:
+def _part_of_name(answer: Text, gold: Gold, question: Text) -> str:
     """Return the rule by which a part of a name, or its words in another order, say enough."""
-    words, own = answer.words, gold.content
-    asked = set(question.words)
+    words, content = answer.words, answer.content
+    own, asked = gold.text.content, question.known
+    if answer.known.isdisjoint(gold.text.words):
+        return ""
     comma = next((i for i, gap in enumerate(gold.text.gaps) if i and "," in gap), 0)
     if comma and words == gold.text.words[:comma]:
         return "before comma"
@@ -233,7 +231,7 @@ def _part_of_name(
         if end - start <= 3 + 2 * len(own) and _is_stated(answer, start, end):
             return "all words"
     if len(own) == 3 and named and own[2] not in asked:
-        for place in _places(words, (own[0], own[2])):
+        for place in _places(answer, (own[0], own[2])):
             if _is_stated(answer, *place):
                 return "first and last name"
     return ""

@@ -47,9 +47,9 @@ _RUN = re.compile(
 )
 # Vowel signs of Indic scripts and Thai are letters to their readers and none to Unicode.
 _TOKEN = re.compile(
-    r"(?P<number>(?:(?<![\w.)-])-)?(?:\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+|(?:\.\d{3}){2,})(?!\d)(?:\.\d+)?"
+    r"(?=[\d-])(?P<number>(?:(?<![\w.)-])-)?(?:\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+|(?:\.\d{3}){2,})(?!\d)(?:\.\d+)?"
     r"|\d+(?:\.\d+|,\d\d?(?!\d))?))(?:st|nd|rd|th|er|re|o|a|го|е|(?P<scale>[kKMB]|bn|))(?!\w)"
-    r"|(?P<word>(?:[^\W_]|[\u0900-\u0963\u0970-\u0e7f])+)|(?P<mark>[^\w\s]|\n)"
+    r"|(?P<word>(?:[^\W_]+|[\u0900-\u0963\u0970-\u0e7f]+)+)|(?P<mark>[^\w\s]|\n)"
 )
 # "Duesseldorf" is Düsseldorf.
 _UMLAUT = re.compile(r"(?i)([aou])e(?![iu])")
@@ -72,7 +72,13 @@ _SUBSTITUTIONS = tuple(
         ("0", r"\b(km|cm|ft|mi|m)2\b", r"square \1"),
     )
 )
-_ROMAN = re.compile(r"(X{0,3})(IX|IV|V?I{0,3})")
+_NUMERALS = {
+    "X" * tens + ones: str(10 * tens + number)
+    for tens in range(4)
+    for number, ones in enumerate(
+        ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"]
+    )
+}
 _ARTICLES = frozenset({"a", "an", "the"})
 COUNTED = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _ENDINGS = {
@@ -88,11 +94,16 @@ _ENDINGS = {
 
 
 class Text(NamedTuple):
-    """The words of a text, the marks before each, and capitals: 1 for a first one, 2 for all."""
+    """The words of a text, the marks before each, and capitals: 1 for a first one, 2 for all.
+
+    ``known`` are the words as a set, and ``content`` those that are neither filler nor titles.
+    """
 
     words: tuple[str, ...]
     gaps: tuple[str, ...]
     capitals: tuple[int, ...]
+    known: frozenset[str]
+    content: tuple[str, ...]
 
 
 class _Language(NamedTuple):
@@ -100,15 +111,6 @@ class _Language(NamedTuple):
 
     words: Mapping[str, str]
     rewrite: Callable[[str], str]
-
-
-class _English(NamedTuple):
-    """Spellings and numbers of ``words.yaml``."""
-
-    forms: Mapping[str, str]
-    numbers: Mapping[str, int]
-    scales: Mapping[str, int]
-    starts: frozenset[str]
 
 
 @lru_cache(maxsize=32)
@@ -121,22 +123,31 @@ def data(name: str) -> Any:
     return yaml.load(file.read_text("utf-8"), loader)
 
 
+_DATA = data("words")
+_FORMS = {form: line.split()[0] for line in _DATA["forms"] for form in line.split()}
+_NUMBERS = {
+    word: number * (10 if key == "tens" else 1)
+    for key in ("tens", "numbers", "ordinals")
+    for number, word in enumerate(_DATA[key].split())
+}
+_SCALES = _DATA["scales"]
+
+
+@lru_cache(maxsize=65536)
+def _form(word: str) -> str:
+    """Return the spelling of a word that stands for all, of nouns the singular."""
+    word = _UMLAUT.sub(r"\1", word)
+    plural = word[-1] == "s" and len(word) > 3 and word[-2] not in "su"
+    return _FORMS.get(word) or (word[:-1] if plural else word)
+
+
 def word_set(name: str) -> frozenset[str]:
     """Return the words of a set in ``words.yaml``."""
-    return frozenset(map(_form, data("words")[name].split()))
+    return frozenset(map(_form, _DATA[name].split()))
 
 
-@lru_cache(maxsize=1)
-def _english() -> _English:
-    known = data("words")
-    forms = {form: line.split()[0] for line in known["forms"] for form in line.split()}
-    numbers = {
-        word: number * (10 if key == "tens" else 1)
-        for key in ("tens", "numbers", "ordinals")
-        for number, word in enumerate(known[key].split())
-    }
-    scales = known["scales"]
-    return _English(forms, numbers, scales, frozenset((*numbers, *scales)))
+FILLER = word_set("filler")
+_EMPTY = FILLER | word_set("titles")
 
 
 @lru_cache(maxsize=32)
@@ -174,6 +185,8 @@ def fold_letters(text: str) -> str:
     if text.isascii():
         return text.replace("`", "'")
     text = text.translate(_LETTERS)
+    if text.isascii():
+        return text
     kept = (
         str(unicodedata.digit(char)) if char.isdecimal() else char
         for char in unicodedata.normalize("NFKD", text)
@@ -191,7 +204,7 @@ def is_unspaced(text: str) -> bool:
 def read_words(text: str, language: str = "") -> Text:
     """Read a text in ``language``; of a longer one only the first ``LONGEST`` characters."""
     code = base_language(language)
-    known, forms, ending = _language(code), _english().forms, _ENDINGS.get(code)
+    known, ending = _language(code), _ENDINGS.get(code)
     text = known.rewrite(in_english_dates(fold_letters(text[:LONGEST]), code))
     if is_unspaced(text):
         text = _RUN.sub(r" \1 ", text)
@@ -201,21 +214,20 @@ def read_words(text: str, language: str = "") -> Text:
             text = pattern.sub(by, text)
     pieces: list[_Piece] = []
     gap = "\n"
-    for match in _TOKEN.finditer(text):
-        written, kind = match[0], match.lastgroup
-        if kind == "mark" and written not in forms:
-            gap += written
+    for number, scale, written, mark in _TOKEN.findall(text):
+        if mark and mark not in _FORMS:
+            gap += mark
             continue
-        if kind == "word" or kind == "mark":
-            word = written.lower()
-            if english := known.words.get(word):
-                pieces += [(part, gap, written) for part in english.split()]
-            else:
-                pieces.append((ending.sub("", word) if ending else word, gap, written))
-        else:
-            pieces.append((_digits(match["number"]), gap, ""))
-            if scale := match["scale"]:
+        written += mark
+        word = written.lower()
+        if number:
+            pieces.append((_digits(number), gap, ""))
+            if scale:
                 pieces.append((scale, "", ""))
+        elif english := known.words.get(word):
+            pieces += [(part, gap, written) for part in english.split()]
+        else:
+            pieces.append((ending.sub("", word) if ending else word, gap, written))
         gap = ""
     return _text(pieces)
 
@@ -235,53 +247,51 @@ def _text(pieces: list[_Piece]) -> Text:
     words: list[str] = []
     gaps: list[str] = []
     capitals: list[int] = []
-    index, before = 0, ""
-    starts = _english().starts
+    before, behind = "", 0
     # "The The" is nothing but articles.
     says = any(word not in _ARTICLES for word, _, _ in pieces)
-    while index < len(pieces):
-        word, gap, written = pieces[index]
-        gap = before + gap
-        used = 0
-        if word in starts or word[0] in "-0123456789":
-            used, word = _number(pieces, index)
-        elif word in _ARTICLES and says and (gap or written != "A"):
-            index, before = index + 1, gap
+    for index, (word, gap, written) in enumerate(pieces):
+        if index < behind:
             continue
-        elif gap == "" and any(capitals[-1:]) and (numeral := _roman(written)):
-            word = numeral
-        else:
-            word = _form(word)
-        words.append(word)
+        form, capital, kind = _known(word, written)
+        gap = before + gap
+        if kind == "number":
+            behind, form = _number(pieces, index)
+        elif kind == "article" and says and (gap or written != "A"):
+            before = gap
+            continue
+        elif kind == "numeral" and gap == "" and any(capitals[-1:]):
+            form = _NUMERALS[written]
+        words.append(form)
         gaps.append(gap)
-        capitals.append(
-            written[:1].isupper() + (len(written) > 1 and written.isupper())
-        )
-        index, before = index + max(used, 1), ""
-    return Text(tuple(words), tuple(gaps), tuple(capitals))
+        capitals.append(capital)
+        before = ""
+    content = tuple(word for word in words if word not in _EMPTY)
+    return Text(tuple(words), tuple(gaps), tuple(capitals), frozenset(words), content)
 
 
 @lru_cache(maxsize=65536)
-def _form(word: str) -> str:
-    """Return the spelling of a word that stands for all, of nouns the singular."""
-    word = _UMLAUT.sub(r"\1", word)
-    plural = word[-1] == "s" and len(word) > 3 and word[-2] not in "su"
-    return _english().forms.get(word) or (word[:-1] if plural else word)
+def _known(word: str, written: str) -> tuple[str, int, str]:
+    """Return the spelling of a word, its capitals, and its kind where words beside it change it."""
+    capital = written[:1].isupper() + (len(written) > 1 and written.isupper())
+    if word in _NUMBERS or word in _SCALES or word[0] in "-0123456789":
+        return word, capital, "number"
+    if word in _ARTICLES:
+        return _form(word), capital, "article"
+    return _form(word), capital, "numeral" if written in _NUMERALS else ""
 
 
 def _number(pieces: list[_Piece], start: int) -> tuple[int, str]:
-    """Read the number that begins at ``start``: how many words it takes, and its digits.
+    """Read the number that begins at ``start``: where it ends, and its digits.
 
     "126", "one hundred and twenty-six" and "2.5 million" are numbers.
     """
-    known = _english()
     total, below, room, index = Decimal(0), Decimal(0), 100, start
-    ahead = [piece[0] for piece in pieces[start : start + 12]]
     while index < len(pieces):
         word, gap, _ = pieces[index]
         if index > start and gap not in ("", "-"):
             break
-        value, scale = known.numbers.get(word), known.scales.get(word)
+        value, scale = _NUMBERS.get(word), _SCALES.get(word)
         if scale == 100:
             below, room = (below or Decimal(1)) * 100, 100
         elif scale:
@@ -294,20 +304,14 @@ def _number(pieces: list[_Piece], start: int) -> tuple[int, str]:
         elif (
             word != "and"
             or room < 100
-            or known.starts.isdisjoint(ahead[index - start + 1 :][:1])
+            or not any(
+                piece[0] in _NUMBERS or piece[0] in _SCALES
+                for piece in pieces[index + 1 : index + 2]
+            )
         ):
             break
         index += 1
     number = f"{total + below:f}"
     if index == start:
-        return 0, pieces[start][0]
-    return index - start, re.sub(r"\.?0+$", "", number) if "." in number else number
-
-
-def _roman(word: str) -> str:
-    """Return a Roman numeral of 1 to 39 in digits, ``""`` for another word."""
-    match = _ROMAN.fullmatch(word)
-    if not match:
-        return ""
-    ones = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX").index(match[2])
-    return str(10 * len(match[1]) + ones)
+        return index, pieces[start][0]
+    return index, re.sub(r"\.?0+$", "", number) if "." in number else number

@@ -8,7 +8,7 @@ order of the facts are functions of their rows instead, and have at most a boots
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,23 +23,19 @@ RowStatistic = Callable[[Array, Array], Array]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetricFormula:
-    """One metric on outcome tables.
+class MetricTraits:
+    """What is to know of a metric beside its formula.
 
-    ``formula(totals, n)`` takes sums of ``columns`` over facts, shape (..., k), and the number of facts,
-    shape (...), and returns values of shape (...), nan where undefined; ``undefined`` says in words why that
-    happens. ``rate`` marks a plain mean of zeros and ones, over the facts counted in the column ``over``
-    (empty: over all). ``bounds`` are the lowest and highest value possible. ``vacuous`` marks a metric that
-    is undefined only where there is nothing bad to measure (consistency of wrong answers without any).
-    ``of_rows(rows, weights)`` stands in place of ``formula`` where the metric is no function of totals: it
-    takes rows, shape (facts, k), with how often each counts, shape (..., facts). ``has_interval`` says
-    whether a bootstrap over facts is an interval of it.
+    ``undefined`` says in words why it may be undefined. ``rate`` marks a plain mean of zeros and ones, over
+    the facts counted in the column ``over`` (empty: over all). ``bounds`` are the lowest and highest value
+    possible. ``vacuous`` marks a metric that is undefined only where there is nothing bad to measure
+    (consistency of wrong answers without any). ``of_rows(rows, weights)`` stands in place of a formula where
+    the metric is no function of totals: it takes rows, shape (facts, k), with how often each counts, shape
+    (..., facts). ``has_interval`` says whether a bootstrap over facts is an interval of it.
     """
 
     name: str
     better: Better
-    columns: tuple[str, ...]
-    formula: Formula
     bounds: tuple[float, float] = (0.0, 1.0)
     rate: bool = False
     over: str = ""
@@ -48,16 +44,17 @@ class MetricFormula:
     of_rows: RowStatistic | None = None
     has_interval: bool = True
 
-    def of(self, rows: npt.ArrayLike) -> float:
-        """Return the metric of ``rows``, shape (facts, k) with the metric's own columns; nan if undefined."""
-        values = np.asarray(rows, dtype=float).reshape(-1, len(self.columns))
-        if self.of_rows is not None:
-            return (
-                float(self.of_rows(values, np.ones(len(values))))
-                if len(values)
-                else math.nan
-            )
-        return float(self.formula(values.sum(axis=0), np.asarray(float(len(values)))))
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricFormula(MetricTraits):
+    """One metric on outcome tables.
+
+    ``formula(totals, n)`` takes sums of ``columns`` over facts, shape (..., k), and the number of facts,
+    shape (...), and returns values of shape (...), nan where undefined.
+    """
+
+    columns: tuple[str, ...]
+    formula: Formula
 
 
 def ratio(above: Array, below: Array) -> Array:
@@ -86,9 +83,15 @@ def mean(name: str, column: str, **more: Any) -> MetricFormula:
 
 
 def quotient(name: str, above: str, below: str, **more: Any) -> MetricFormula:
-    """Return the metric "sum of ``above`` / sum of ``below``"; ``more`` as in :func:`formula`."""
+    """Return the metric "sum of ``above`` / sum of ``below``"; ``more`` as in :func:`formula`.
+
+    It is over the facts that ``below`` counts, unless ``more`` says otherwise.
+    """
     return formula(
-        name, (above, below), lambda t, n: ratio(t[..., 0], t[..., 1]), **more
+        name,
+        (above, below),
+        lambda t, n: ratio(t[..., 0], t[..., 1]),
+        **{"over": below, **more},
     )
 
 
@@ -102,3 +105,11 @@ def difference(
         lambda t, n: ratio((t[..., 0] - t[..., 1]) / divisor, n),
         **more,
     )
+
+
+def computable(
+    metrics: Iterable[MetricFormula], columns: Iterable[str]
+) -> tuple[MetricFormula, ...]:
+    """Return the metrics whose columns a table with ``columns`` has."""
+    present = set(columns)
+    return tuple(metric for metric in metrics if present.issuperset(metric.columns))

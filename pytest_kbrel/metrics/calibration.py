@@ -16,6 +16,7 @@ from pytest_kbrel.metrics.base import (
     Array,
     MetricFormula,
     RowStatistic,
+    computable,
     formula,
     quotient,
     ratio,
@@ -104,14 +105,14 @@ def calibration_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
             undefined=_NOTHING,
             vacuous=True,
         ),
-        quotient("brier", "squared_error", ANSWERED, over=ANSWERED, undefined=_NOTHING),
+        quotient("brier", "squared_error", ANSWERED, undefined=_NOTHING),
         _of_rows("auroc", auroc, "no right or no wrong answer"),
         # In draws from few facts it is larger than in the facts: such an interval may leave the value out.
         _of_rows("ece", ece, _NOTHING, has_interval=False),
         _of_rows("accuracy_at_80", accuracy_at(0.8), _NOTHING),
         _of_rows("accuracy_at_50", accuracy_at(0.5), _NOTHING),
     )
-    return tuple(metric for metric in metrics if set(metric.columns) <= set(columns))
+    return computable(metrics, columns)
 
 
 def _of_rows(

@@ -7,7 +7,7 @@ Reliable KB (arXiv 2407.13578, Table 2).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import permutations
 from typing import Literal
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.metrics.reliability import c_wrong
 from pytest_kbrel.records import CaseResult, Correlation, ProbeName
 
 Point = tuple[float | None, float | None]
@@ -75,18 +74,16 @@ def correlate(
 
 def correlations(
     probe: ProbeName, points: Sequence[Figures], *, over: str
-) -> tuple[Correlation, ...]:
-    """Return the correlations of the probe's pairs over ``points``, each with its figures by name.
+) -> Iterator[tuple[Correlation, Correlation]]:
+    """Yield both correlations of each of the probe's pairs over ``points``, which have figures by name.
 
     A pair brings none where no point has both figures, or where both are one (``accuracy_rules`` while the
     rules are the judge).
     """
-    pairwise: list[Correlation] = []
     for x, y in PROBES[probe].pairs:
         pairs = [(point.get(x), point.get(y)) for point in points]
         if any(a is not None and b is not None and a != b for a, b in pairs):
-            pairwise += correlate(x, y, pairs, over=over)
-    return tuple(pairwise)
+            yield correlate(x, y, pairs, over=over)
 
 
 def over_slices(cases: Iterable[CaseResult]) -> tuple[Correlation, ...]:
@@ -104,7 +101,8 @@ def over_slices(cases: Iterable[CaseResult]) -> tuple[Correlation, ...]:
             for case in wanted
             if case.probe == probe and table.part(case.slice) not in table.subsets
         )
-        all_pairs += correlations(probe, list(points.values()), over="slices")
+        for pair in correlations(probe, list(points.values()), over="slices"):
+            all_pairs += pair
     return tuple(all_pairs)
 
 
@@ -127,18 +125,10 @@ def joined(
         points.setdefault((suite, probe, point), {}).update(values)
     for (_, probe, _), point_figures in points.items():
         if len(kinds := PROBES[probe].kinds) > 1:
-            point_figures["c_wrong"] = _both(
-                *(point_figures.pop(f"c_wrong_{kind}", None) for kind in kinds)
-            )
+            parts = [point_figures.pop(f"c_wrong_{kind}", None) for kind in kinds]
+            known = [part for part in parts if part is not None]
+            point_figures["c_wrong"] = sum(known) / len(known) if known else None
     return points
-
-
-def _both(seen: float | None, unseen: float | None) -> float | None:
-    numbers = [
-        np.array(math.nan if value is None else value) for value in (seen, unseen)
-    ]
-    both = float(c_wrong(*numbers))
-    return None if math.isnan(both) else both
 
 
 def _is_constant(values: Sequence[float]) -> bool:

@@ -8,16 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_kbrel.metrics.base import MetricFormula, formula, mean, ratio
+from pytest_kbrel.metrics.base import MetricFormula, computable, formula, mean, ratio
 from pytest_kbrel.metrics.calibration import calibration_metrics
-
-# What a table has that was written since answers were first judged by a model.
-_LATER = ("em", "rules", "unparsable")
-
-
-def hallucination(accuracy: float, missing: float) -> float:
-    """Return the hallucination rate H = 1 - A - M (section 2.2); all are shares of the facts, 0..1."""
-    return 1.0 - accuracy - missing
 
 
 def head_to_tail_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
@@ -42,9 +34,7 @@ def head_to_tail_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
         _hallucination("hallucination_rules", "rules", rate=True),
         mean("unparsable", "unparsable", rate=True),
     )
-    absent = {name for name in _LATER if name not in columns}
-    own = tuple(metric for metric in metrics if absent.isdisjoint(metric.columns))
-    return (*own, *calibration_metrics(columns))
+    return (*computable(metrics, columns), *calibration_metrics(columns))
 
 
 def _hallucination(

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_kbrel.metrics.base import Array, MetricFormula, formula, quotient, ratio
+from pytest_kbrel.metrics.base import (
+    Array,
+    MetricFormula,
+    computable,
+    formula,
+    quotient,
+    ratio,
+)
 
 CELL = "cell:"
 BASE_CELL = "cell:none:0"
@@ -28,7 +35,14 @@ def pfd(anchor: npt.ArrayLike, frames: npt.ArrayLike) -> float:
     ``anchor`` holds the primary anchor's token probabilities, shape (L,); ``frames`` those of the same tokens
     in each frame without context, shape (R, L). Raises ``ValueError`` on other shapes.
     """
-    return _distance(anchor, frames, "frames")
+    primary = np.asarray(anchor, dtype=float)
+    foreign = np.asarray(frames, dtype=float)
+    if primary.ndim != 1 or foreign.shape[1:] != primary.shape or not foreign.size:
+        raise ValueError(
+            "an anchor of shape (L,) and others of shape (at least 1, L), L > 0, are needed; "
+            f"found {primary.shape} and {foreign.shape}"
+        )
+    return float(np.abs(foreign - primary).mean())
 
 
 def ird(anchor: npt.ArrayLike, negatives: npt.ArrayLike) -> float:
@@ -36,7 +50,7 @@ def ird(anchor: npt.ArrayLike, negatives: npt.ArrayLike) -> float:
 
     As :func:`pfd`, with the probabilities after each of M wrong contexts, shape (M, L).
     """
-    return _distance(anchor, negatives, "negatives")
+    return pfd(anchor, negatives)
 
 
 def degree(pfd: float, ird: float) -> float:
@@ -50,17 +64,6 @@ def pad(probabilities: Sequence[float], length: int) -> list[float]:
     return cut + [0.0] * (length - len(cut))
 
 
-def _distance(anchor: npt.ArrayLike, others: npt.ArrayLike, what: str) -> float:
-    primary = np.asarray(anchor, dtype=float)
-    foreign = np.asarray(others, dtype=float)
-    if primary.ndim != 1 or foreign.shape[1:] != primary.shape or not foreign.size:
-        raise ValueError(
-            f"anchor of shape (L,) and {what} of shape (at least 1, L), L > 0, are needed; "
-            f"found {primary.shape} and {foreign.shape}"
-        )
-    return float(np.abs(foreign - primary).mean())
-
-
 def monitor_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
     """Return the metrics of a table with ``columns``.
 
@@ -72,7 +75,14 @@ def monitor_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
     standard deviation. ``accuracy_qa``, ``accuracy_positive``, ``accuracy_negative`` and the deltas are those
     of Tables 2 and 3: over frames without context, and over the base frame after right and wrong contexts.
     """
-    return (
+    cells = [name for name in columns if name.startswith(CELL)]
+    frames = [name for name in cells if name.startswith(f"{CELL}none:")]
+    negatives = [
+        name
+        for name in cells
+        if name.startswith(f"{CELL}negative") and name.endswith(":0")
+    ]
+    metrics = (
         quotient(
             "monitor",
             "term",
@@ -83,63 +93,61 @@ def monitor_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
         _share("pfd", "pfd"),
         _share("ird", "ird"),
         _share("anchor_prob", "anchor"),
-        *_over_all_cells([name for name in columns if name.startswith(CELL)]),
-        *_by_context(columns),
-        *(_ablated(name, columns) for name in columns if name.startswith(ABLATED)),
+        *_over_cells("accuracy", cells),
+        *_over_cells("accuracy_avg", cells),
+        *_over_cells("accuracy_max", cells, "max"),
+        *_over_cells("accuracy_min", cells, "min"),
+        *_over_cells("accuracy_std", cells, "std"),
+        _share("accuracy_base", BASE_CELL, rate=True),
+        *_over_cells("accuracy_qa", frames),
+        _share("accuracy_positive", POSITIVE_CELL, rate=True),
+        *_over_cells("accuracy_negative", negatives),
+        _delta("delta_positive", [POSITIVE_CELL]),
+        *([_delta("delta_negative", negatives)] if negatives else ()),
+        *(_ablated(name, len(frames)) for name in columns if name.startswith(ABLATED)),
         *(
             _share(f"accuracy_{name}", f"format:{name}")
             for name in ("wp", "fc_pos", "fc_neg")
-            if f"format:{name}" in columns
         ),
-        *_costs(columns),
+        # Calls and tokens a kept fact, and how many times MONITOR's the study's are (Table 8).
+        *(
+            _share(f"{unit}_{what}", f"{unit}:{what}")
+            for unit in ("calls", "tokens")
+            for what in ("monitor", "study")
+        ),
+        *(
+            quotient(
+                f"saving_{unit}",
+                f"{unit}:study",
+                f"{unit}:monitor",
+                over="kept",
+                undefined=_UNDEFINED,
+            )
+            for unit in ("calls", "tokens")
+        ),
     )
+    return computable(metrics, columns)
 
 
 _UNDEFINED = "no fact was kept"
 
 
 def _share(name: str, column: str, **more: Any) -> MetricFormula:
-    return quotient(name, column, "kept", over="kept", undefined=_UNDEFINED, **more)
+    return quotient(name, column, "kept", undefined=_UNDEFINED, **more)
 
 
-def _over_cells(name: str, cells: Sequence[str], reduce: str = "mean") -> MetricFormula:
+def _over_cells(
+    name: str, cells: Sequence[str], reduce: str = "mean"
+) -> Iterator[MetricFormula]:
     def reduced(totals: Array, n: Array) -> Array:
         accuracies: Array = getattr(np, reduce)(
             ratio(totals[..., :-1], totals[..., -1:]), axis=-1
         )
         return accuracies
 
-    return formula(name, (*cells, "kept"), reduced, over="kept", undefined=_UNDEFINED)
-
-
-def _over_all_cells(cells: Sequence[str]) -> Iterator[MetricFormula]:
     if cells:
-        yield _over_cells("accuracy", cells)
-        yield _over_cells("accuracy_avg", cells)
-        yield _over_cells("accuracy_max", cells, "max")
-        yield _over_cells("accuracy_min", cells, "min")
-        yield _over_cells("accuracy_std", cells, "std")
-    if BASE_CELL in cells:
-        yield _share("accuracy_base", BASE_CELL, rate=True)
-
-
-def _by_context(columns: Sequence[str]) -> Iterator[MetricFormula]:
-    frames = [name for name in columns if name.startswith(f"{CELL}none:")]
-    negatives = [
-        name
-        for name in columns
-        if name.startswith(f"{CELL}negative") and name.endswith(":0")
-    ]
-    if frames:
-        yield _over_cells("accuracy_qa", frames)
-    if POSITIVE_CELL in columns:
-        yield _share("accuracy_positive", POSITIVE_CELL, rate=True)
-    if negatives:
-        yield _over_cells("accuracy_negative", negatives)
-    if BASE_CELL in columns and POSITIVE_CELL in columns:
-        yield _delta("delta_positive", [POSITIVE_CELL])
-    if BASE_CELL in columns and negatives:
-        yield _delta("delta_negative", negatives)
+        columns = (*cells, "kept")
+        yield formula(name, columns, reduced, over="kept", undefined=_UNDEFINED)
 
 
 def _delta(name: str, cells: Sequence[str]) -> MetricFormula:
@@ -153,9 +161,9 @@ def _delta(name: str, cells: Sequence[str]) -> MetricFormula:
     )
 
 
-def _ablated(column: str, columns: Sequence[str]) -> MetricFormula:
+def _ablated(column: str, frames: int) -> MetricFormula:
     drawn = len(column.removeprefix(ABLATED).split("+"))
-    if drawn < sum(name.startswith(f"{CELL}none:") for name in columns):
+    if drawn < frames:
         return quotient(
             "monitor_ablated", column, "anchor", over="kept", undefined=_UNDEFINED
         )
@@ -166,20 +174,3 @@ def _ablated(column: str, columns: Sequence[str]) -> MetricFormula:
         over="kept",
         undefined=_FEW_FRAMES,
     )
-
-
-def _costs(columns: Sequence[str]) -> Iterator[MetricFormula]:
-    """Calls and tokens a kept fact, and how many times MONITOR's the study's are (Table 8)."""
-    for unit in ("calls", "tokens"):
-        for what in ("monitor", "study"):
-            if f"{unit}:{what}" in columns:
-                yield _share(f"{unit}_{what}", f"{unit}:{what}")
-    for unit in ("calls", "tokens"):
-        if f"{unit}:study" in columns:
-            yield quotient(
-                f"saving_{unit}",
-                f"{unit}:study",
-                f"{unit}:monitor",
-                over="kept",
-                undefined=_UNDEFINED,
-            )

@@ -15,6 +15,7 @@ from pytest_kbrel.catalogue.metrics import SliceKind
 from pytest_kbrel.metrics.base import (
     Array,
     MetricFormula,
+    computable,
     difference,
     formula,
     mean,
@@ -37,34 +38,6 @@ OPTIONS = 5
 _LABELS = (("correct", "no correct answer"), ("wrong", "no wrong answer"))
 
 
-def ncr(cr: float, wr: float) -> float:
-    """Net correct rate on seen knowledge: CR - WR, -1..1."""
-    return cr - wr
-
-
-def ccr(cr: float, c_correct: float) -> float:
-    """Consistently correct rate on seen knowledge: CR * C_correct, 0..1."""
-    return cr * c_correct
-
-
-def cwr(wr: float, c_wrong: float) -> float:
-    """Consistently wrong rate on seen knowledge: WR * C_wrong, 0..1."""
-    return wr * c_wrong
-
-
-def nccr(ccr: float, cwr: float) -> float:
-    """Net consistently correct rate on seen knowledge: CCR - CWR, -1..1."""
-    return ccr - cwr
-
-
-def iur(ur: float, c_wrong: float) -> float:
-    """Inconsistent or uninformative rate on unseen knowledge: 1 - (1 - UR) * C_wrong, 0..1.
-
-    With UR = 1 no answer is wrong, C_wrong is undefined (nan) and the rate 1.
-    """
-    return 1.0 if ur == 1 else 1.0 - (1.0 - ur) * c_wrong
-
-
 def c_wrong(seen: Array, unseen: Array) -> Array:
     """Return the unweighted mean of the slices' C_wrong, and the other one where one is nan.
 
@@ -84,7 +57,6 @@ _C_WRONG = quotient(
     "c_wrong",
     "consistency_wrong",
     "wrong",
-    over="wrong",
     undefined="no wrong answer",
     vacuous=True,
 )
@@ -101,7 +73,6 @@ _UNREAD = quotient(
     "choices_unread",
     "choices_unread",
     "choices",
-    over="choices",
     undefined="no multiple-choice question was asked",
     vacuous=True,
 )
@@ -111,7 +82,6 @@ _WRITTEN = quotient(
     "distractors_written",
     "distractors_written",
     "distractors",
-    over="distractors",
     undefined="no multiple-choice question was asked",
 )
 
@@ -121,14 +91,12 @@ _ALIKE = quotient(
     "distractors_alike",
     "distractors_alike",
     "distractors_drawn",
-    over="distractors_drawn",
     undefined="no distractors were drawn by kind",
 )
 _LENGTH = quotient(
     "distractors_length",
     "distractors_length",
     "distractors_drawn",
-    over="distractors_drawn",
     undefined="no distractors were drawn by kind",
 )
 _SEEN = (
@@ -142,7 +110,6 @@ _SEEN = (
         "c_correct",
         "consistency_correct",
         "correct",
-        over="correct",
         undefined="no correct answer",
     ),
     _C_WRONG,
@@ -182,27 +149,16 @@ def reliability_metrics(
     length divided by the larger one), and those of the controls. Seen slices have those of
     :mod:`pytest_kbrel.metrics.calibration` too; of unseen knowledge no answer is right.
     """
-    own = tuple(
-        m
-        for m in (_SEEN if kind == "seen" else _UNSEEN)
-        if set(m.columns) <= set(columns)
-    )
+    own = computable(_SEEN if kind == "seen" else _UNSEEN, columns)
     if kind == "seen":
         own += calibration_metrics(columns)
     names = {metric.name for metric in own}
-    return (
-        *own,
-        *(
-            control
-            for control in control_metrics(columns)
-            if controlled_metric(control.name) in names
-        ),
+    controls = (
+        control
+        for control in control_metrics(columns)
+        if control.name.partition("_control_")[0] in names
     )
-
-
-def controlled_metric(name: str) -> str:
-    """Return the metric that the control ``name`` stands beside."""
-    return name.partition("_control_")[0]
+    return (*own, *controls)
 
 
 def control_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
@@ -223,7 +179,6 @@ def control_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
                 f"c_{label}_control_shuffled",
                 f"shuffled_{label}",
                 label,
-                over=label,
                 undefined=undefined,
                 vacuous=label == "wrong",
             )
@@ -238,7 +193,7 @@ def control_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
         difference("nccr_control_random", "correct", "wrong", OPTIONS),
         difference("nccr_control_shuffled", "shuffled_correct", "shuffled_wrong"),
     )
-    return tuple(metric for metric in metrics if set(metric.columns) <= set(columns))
+    return computable(metrics, columns)
 
 
 def _random(label: str, undefined: str) -> MetricFormula:

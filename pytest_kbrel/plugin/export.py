@@ -155,7 +155,7 @@ class Exporter(DryPlugin):
         self, target: Path, written: int, model: AnswersModel
     ) -> Iterator[str]:
         answers, given = model.answers, self._settings.model.strip()
-        if answers is not None:
+        if answers:
             yield f"{len(answers)} answers of {answers.name or 'a model without a name'} in {given}"
             if others := answers.others(model.used):
                 yield (
@@ -173,7 +173,7 @@ class Exporter(DryPlugin):
         else:
             # The program above refuses them.
             yield f"{requests}, to be answered by a batch service that takes /v1/{model.endpoint}"
-        if answers is None:
+        if not answers:
             yield "then type this command without --kb-export-requests and with"
             yield "--kb-model=answers/ANSWERS.jsonl"
         else:

@@ -235,9 +235,9 @@ class CaseResult:
     slice: str
     verdict: Judgement
     n: int
-    duration: float
-    metrics: tuple[MetricValue, ...]
-    gates: tuple[GateResult, ...]
+    duration: float = 0.0
+    metrics: tuple[MetricValue, ...] = ()
+    gates: tuple[GateResult, ...] = ()
     lost: tuple[Change, ...] = ()
     gained: tuple[Change, ...] = ()
     churn: Churn | None = None

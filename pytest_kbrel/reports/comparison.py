@@ -11,12 +11,10 @@ from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import CaseResult, Correlation, Run, is_published
 from pytest_kbrel.reports import REPORT, phrases, reasons, view
 from pytest_kbrel.reports.changes import changed_facts
-from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.view import Group
 
 # What stands in the place of a verdict where a model was not asked a case that another one was.
 NOT_ASKED = "not asked"
-_LABEL = 60
 _ORDER = (*SEVERITY[:-1], NOT_ASKED, SEVERITY[-1], "")
 
 
@@ -77,23 +75,22 @@ class Scatter:
 
     within: str
     whole: bool
-    nodeid: str
     points: tuple[tuple[int, float, float], ...]
     pearson: Correlation
     spearman: Correlation
+    nodeid: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """Models with their cases. ``cases`` has each case once, with all figures and gates that any model has.
 
-    ``labels`` say what a case's slice means, and ``differing`` how it was not asked alike; both by node id.
+    ``differing`` says how a case was not asked alike, by its node id.
     """
 
     sides: tuple[Side, ...]
     cases: Run
     scatters: tuple[Scatter, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
     differing: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -110,28 +107,17 @@ def groups(comparison: Comparison) -> tuple[Group, ...]:
     for kind in dict.fromkeys(case.probe for case in overall):
         cases = tuple(case for case in overall if case.probe == kind)
         probe = probe_named(kind)
-        present = dict.fromkeys(
-            name for case in cases for name in view.key_metrics(case)
-        )
+        first, present = view.columns_of(cases, probe)
         # Of a probe's figures over slices those tell most that its slices have, and those with a gate.
         gated = {gate.metric for case in cases for gate in case.gates}
-        first = [name for name in probe.headlines if name in present] if probe else []
-        columns = tuple(
-            dict.fromkeys(
-                [*first, *(name for name in present if not first or name in gated)]
-            )
-        )
+        others = (name for name in present if not first or name in gated)
+        columns = tuple(dict.fromkeys([*first, *others]))
         title = f"{probe.title}, all slices" if probe else "All slices together"
         labels = tuple(
             names[case.nodeid].replace(case.id, case.slice) for case in cases
         )
         tables.append(Group("case", title, columns, cases, labels))
     return (*tables, *view.groups(comparison.cases))
-
-
-def slice_name(label: str, meaning: str) -> str:
-    """Return the name of a slice with what it means behind it: ``P176 manufacturer``."""
-    return f"{label} {one_line(meaning, _LABEL)}".strip()
 
 
 def word(side: Side, nodeid: str) -> str:

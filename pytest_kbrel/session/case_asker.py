@@ -118,6 +118,7 @@ class CaseAsker:
     def _decided(self, case: Case, parts: list[PartResult]) -> CaseResult:
         """Return the decided case; what is asked for it is added to ``parts``, unless all was."""
         from pytest_kbrel.gates import (
+            Against,
             decide_case,
             is_decided,
             with_looks_told,
@@ -156,16 +157,15 @@ class CaseAsker:
                 asked,
                 result.table,
                 result.errors,
-                baseline=before,
-                baseline_asked=baseline is not None,
-                comparisons=self._family(case.suite),
-                incomparable=self._incomparable(case, baseline),
-                another_tokenizer=another_tokenizer(self.pool.fingerprint(), baseline),
-                paper="" if baseline is None else baseline.paper,
-                other_suites=()
-                if baseline is None
-                else baseline.other_suites(case.suite),
-                looks=look,
+                Against(
+                    baseline=baseline,
+                    comparisons=self._family(case.suite),
+                    incomparable=self._incomparable(case, baseline),
+                    another_tokenizer=another_tokenizer(
+                        self.pool.fingerprint(), baseline
+                    ),
+                ),
+                look,
             )
             if is_decided(decided) or look is looks[-1]:
                 break

@@ -216,7 +216,7 @@ def decide_aggregates(
 
     ``judge`` is the judge's name in the settings.
     """
-    from pytest_kbrel.gates import decide_aggregate
+    from pytest_kbrel.gates import Against, decide_aggregate
 
     model, helpers = results.fingerprints.get(""), results.helpers
     for suite in results.suites:
@@ -241,10 +241,12 @@ def decide_aggregates(
             decided = decide_aggregate(
                 aggregate,
                 [results.cases[one] for one in members if one in results.cases],
-                baseline=baseline,
-                comparisons=family_size(suite),
-                another_tokenizer=another_tokenizer(model, baseline),
-                incomparable=reasons,
+                Against(
+                    baseline=baseline,
+                    comparisons=family_size(suite),
+                    another_tokenizer=another_tokenizer(model, baseline),
+                    incomparable=reasons,
+                ),
             )
             yield aggregate, decided
 
@@ -474,9 +476,6 @@ def _undecided(nodeid: str, why: str, *, begun: bool) -> CaseResult:
         slice=case_id if probe == "test" else rest.removesuffix("]"),
         verdict="invalid" if begun else "not run",
         n=0,
-        duration=0.0,
-        metrics=(),
-        gates=(),
         errors=(_last_line(why),),
     )
 

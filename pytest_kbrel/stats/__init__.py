@@ -5,23 +5,17 @@ totals (:mod:`pytest_kbrel.metrics.base`), so one delete-one-fact jackknife (Efr
 means, ratios and composites, alone, paired and over several cases.
 """
 
-from pytest_kbrel.stats.clusters import Clusters, cluster_df, clustered_mean
-from pytest_kbrel.stats.differences import paired_difference, paired_recovery
-from pytest_kbrel.stats.drop_tests import fewest_flips, sign_flip
+from pytest_kbrel.stats.clusters import cluster_df
+from pytest_kbrel.stats.differences import paired_difference
 from pytest_kbrel.stats.estimates import (
     FAMILY_LEVEL,
     FEWEST_UNLOST,
-    FLAT,
-    FRAGILE,
     LEVEL,
-    ONE_CLUSTER,
-    POWER,
-    SIGN_TEST,
-    TOO_FEW,
     UNCHANGED,
     UNDEFINED,
     Array,
     ClusteredMean,
+    Comparison,
     Difference,
     Estimate,
     Flips,
@@ -29,7 +23,6 @@ from pytest_kbrel.stats.estimates import (
     Sample,
     Statistic,
     sample,
-    z_of,
 )
 from pytest_kbrel.stats.family import (
     benjamini_hochberg,
@@ -40,55 +33,34 @@ from pytest_kbrel.stats.family import (
     simes,
 )
 from pytest_kbrel.stats.intervals import (
-    bootstrap,
     bootstrap_rows,
     estimate,
     jackknife,
-    left_out,
     ratio_low,
     wilson,
-)
-from pytest_kbrel.stats.paired_rates import (
-    drop_p,
-    fewest_lost,
-    mcnemar,
-    rate_mde,
-    rate_power,
-    rate_recovery,
-    tango,
 )
 from pytest_kbrel.stats.power import (
     detectable,
     facts_needed,
     facts_to_alarm,
     facts_to_clear,
-    mde,
     null_end,
 )
 from pytest_kbrel.stats.sequential import (
-    boundaries,
-    equal_shares,
     look_level,
     sequential_p,
-    spent,
 )
-from pytest_kbrel.stats.unpaired import contrast, unpaired_contrast, unpaired_difference
+from pytest_kbrel.stats.unpaired import unpaired_contrast, unpaired_difference
 
 __all__ = [
     "FAMILY_LEVEL",
     "FEWEST_UNLOST",
-    "FLAT",
-    "FRAGILE",
     "LEVEL",
-    "ONE_CLUSTER",
-    "POWER",
-    "SIGN_TEST",
-    "TOO_FEW",
     "UNCHANGED",
     "UNDEFINED",
     "Array",
     "ClusteredMean",
-    "Clusters",
+    "Comparison",
     "Difference",
     "Estimate",
     "Flips",
@@ -96,45 +68,26 @@ __all__ = [
     "Sample",
     "Statistic",
     "benjamini_hochberg",
-    "bootstrap",
     "bootstrap_rows",
-    "boundaries",
     "cluster_df",
-    "clustered_mean",
-    "contrast",
     "detectable",
-    "drop_p",
-    "equal_shares",
     "estimate",
     "facts_needed",
     "facts_to_alarm",
     "facts_to_clear",
-    "fewest_flips",
-    "fewest_lost",
     "holm",
     "hommel",
     "jackknife",
-    "left_out",
     "look_level",
-    "mcnemar",
-    "mde",
     "null_end",
     "paired_difference",
-    "paired_recovery",
-    "rate_mde",
-    "rate_power",
-    "rate_recovery",
     "ratio_low",
     "sample",
     "sequential_p",
     "sidak",
     "sidak_p",
-    "sign_flip",
     "simes",
-    "spent",
-    "tango",
     "unpaired_contrast",
     "unpaired_difference",
     "wilson",
-    "z_of",
 ]

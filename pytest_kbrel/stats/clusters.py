@@ -10,38 +10,25 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_kbrel.stats.drop_tests import SignFlipTest, TTest
 from pytest_kbrel.stats.estimates import (
-    LEVEL,
     ONE_CLUSTER,
     ROUNDING,
     Array,
-    Better,
     ClusteredMean,
+    Comparison,
     Difference,
     Estimate,
     Sample,
     Statistic,
-    alone,
+    zeros_and_ones,
 )
-from pytest_kbrel.stats.intervals import left_out
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Clusters:
-    """The clusters that facts change in. ``of_fact`` gives each fact's; one not in it is its own.
-
-    ``case_weights`` are the shares of a sample's cases in the figure, adding up to 1; ``None``: as many as
-    they have facts.
-    """
-
-    of_fact: Mapping[str, str]
-    case_weights: tuple[float, ...] | None = None
+from pytest_kbrel.stats.intervals import strata_of
 
 
 def clustered_mean(
@@ -77,12 +64,13 @@ def clustered_mean(
     )
 
 
-def cluster_df(clusters: Sequence[int]) -> float | None:
-    """Return the degrees of freedom of :func:`clustered_mean`; ``None`` where all facts share a cluster."""
-    numbers = np.array(clusters)
-    by_cluster = _cr2(
-        np.zeros(len(numbers)), numbers, np.full(len(numbers), 1 / max(len(numbers), 1))
-    )
+def cluster_df(clusters: Sequence[str] | Sequence[int]) -> float | None:
+    """Return the degrees of freedom of :func:`clustered_mean` over facts in clusters of these names.
+
+    It is ``None`` where all facts share a cluster.
+    """
+    n, numbers = len(clusters), np.unique(clusters, return_inverse=True)[1]
+    by_cluster = _cr2(np.zeros(n), numbers, np.full(n, 1 / max(n, 1)))
     return None if by_cluster is None else by_cluster[1]
 
 
@@ -117,25 +105,13 @@ def _cr2(
     return variance, float((scale * diagonal).sum()) ** 2 / spread
 
 
-def with_clusters(
-    difference: Difference,
-    candidate: Sample,
-    baseline: Sample,
-    statistic: Statistic,
-    share: float,
-    better: Better,
-    reach: float,
-    clusters: Clusters | None,
-    level: float = LEVEL,
-) -> Difference:
+def with_clusters(difference: Difference, of: Comparison) -> Difference:
     """Return the comparison with the test and the interval by clusters beside those by facts.
 
     Hall's test goes with them: both need how much worse each fact became.
     """
     estimate = difference.estimate
-    if estimate.se is None or (difference.flips is not None and clusters is None):
-        return difference
-    drops = _drops(difference, candidate, baseline, statistic, share, better, clusters)
+    drops = None if estimate.se is None else _drops(difference, of)
     if drops is None:
         return difference
     facts, values, weights = drops
@@ -145,47 +121,32 @@ def with_clusters(
     if difference.flips is None and difference.worse and spread > ROUNDING:
         by_facts = next((test for test in tests if isinstance(test, TTest)), None)
         if by_facts is not None and not isinstance(tests[0], SignFlipTest):
-            tests.append(
-                dataclasses.replace(
-                    by_facts, skewness=float((centred**3).sum()) / spread**3
-                )
-            )
-    of_fact = {} if clusters is None else clusters.of_fact
-    names = {
-        name: number
-        for number, name in enumerate(dict.fromkeys(of_fact.get(f, f) for f in facts))
-    }
-    if len(names) == len(facts):
+            skewness = float((centred**3).sum()) / spread**3
+            tests.append(dataclasses.replace(by_facts, skewness=skewness))
+    names = [of.clusters.get(fact, fact) for fact in facts]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    if len(numbers) == len(facts):
         return dataclasses.replace(difference, tests=tuple(tests))
-    if len(names) == 1:
+    if len(numbers) == 1:
         alone = dataclasses.replace(
             estimate, se=None, low=None, high=None, note=ONE_CLUSTER
         )
         return dataclasses.replace(difference, estimate=alone, tests=(), spread=None)
-    numbers = np.array([names[of_fact.get(fact, fact)] for fact in facts])
-    clustered = clustered_mean(values, numbers, weights)
+    clustered = clustered_mean(
+        values, np.array([numbers[name] for name in names]), weights
+    )
     return dataclasses.replace(
         difference,
-        estimate=_wider(
-            estimate, clustered, better if share == 1 else "higher", reach, level
-        ),
+        estimate=_wider(estimate, clustered, of),
         tests=(*tests, clustered),
         clustered=clustered,
     )
 
 
-def _wider(
-    estimate: Estimate,
-    clustered: ClusteredMean,
-    better: Better,
-    reach: float,
-    level: float,
-) -> Estimate:
+def _wider(estimate: Estimate, clustered: ClusteredMean, of: Comparison) -> Estimate:
     """Return the estimate with the wider side of two intervals, its own and that of the drop by clusters."""
-    low, high = clustered.interval(level)
-    if better == "higher":
-        low, high = -high, -low
-    low, high = max(low, -reach), min(high, reach)
+    low, high = sorted(of.drop_sign * end for end in clustered.interval(of.level))
+    low, high = max(low, -of.reach), min(high, of.reach)
     return dataclasses.replace(
         estimate,
         low=None if estimate.low is None else min(estimate.low, low),
@@ -194,61 +155,39 @@ def _wider(
 
 
 def _drops(
-    difference: Difference,
-    candidate: Sample,
-    baseline: Sample,
-    statistic: Statistic,
-    share: float,
-    better: Better,
-    clusters: Clusters | None,
+    difference: Difference, of: Comparison
 ) -> tuple[list[str], Array, Array] | None:
     """Return facts, how much worse each became, and its weight in the figure; ``None`` where undefined.
 
     Of a rate that is what its outcome changed by. Of any other figure it is the fact's influence, from the
     jackknife (Efron and Stein 1981), which of a mean is the same.
     """
-    worse = 1.0 if better == "lower" else -1.0
-    after, before = (1.0, -share) if better == "higher" else (share, -1.0)
+    terms = [(of.drop_sign * weight, sample) for weight, sample in of.terms]
     if difference.flips is not None:
-        new, old = (alone(sample, statistic) for sample in (candidate, baseline))
-        counted = ~np.isnan(old)
-        facts = [
-            fact
-            for fact, of in zip(
-                (f for fs in candidate.facts for f in fs), counted, strict=True
-            )
-            if of
-        ]
-        values = worse * (after * new[counted] + before * old[counted])
-        return facts, values, np.full(len(values), 1 / len(values))
-    terms = [(worse * after, candidate), (worse * before, baseline)]
-    strata = [
-        np.sum(parts, axis=0)
-        for parts in zip(
-            *(
-                [weight * part for part in left_out(sample, statistic)]
-                for weight, sample in terms
-            ),
-            strict=True,
+        (after, new), (before, old) = (
+            (weight, zeros_and_ones(sample, of.statistic)) for weight, sample in terms
         )
-    ]
-    if any(np.isnan(stratum).any() for stratum in strata):
+        assert new is not None
+        assert old is not None
+        values = after * new[1] + before * old[1]
+        return new[0], values, np.full(len(values), 1 / len(values))
+    strata = strata_of(terms, of.statistic)
+    if strata is None:
         return None
     influences = [(s.mean() - s) * (len(s) - 1) / len(s) for s in strata]
     if len(strata) == 1:
-        shares, parts = [1.0], [_whole(terms, statistic)]
+        shares, parts = [1.0], [_whole(terms, of.statistic)]
     else:
         sizes = np.array([len(s) for s in strata], dtype=float)
-        given = None if clusters is None else clusters.case_weights
-        shares = list(given or sizes / sizes.sum())
-        parts = _parts(terms, statistic, shares)
+        shares = list(of.case_weights or sizes / sizes.sum())
+        parts = _parts(terms, of.statistic, shares)
     weights = np.concatenate(
         [np.full(len(s), w / len(s)) for s, w in zip(strata, shares, strict=True)]
     )
     totals = np.concatenate(
         [i + part / len(i) for i, part in zip(influences, parts, strict=True)]
     )
-    facts = list(dict.fromkeys(fact for facts in candidate.facts for fact in facts))
+    facts = list(dict.fromkeys(fact for facts in of.candidate.facts for fact in facts))
     return facts, totals / weights, weights
 
 

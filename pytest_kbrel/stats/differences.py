@@ -14,7 +14,7 @@ import math
 import numpy as np
 from scipy.special import stdtrit
 
-from pytest_kbrel.stats.clusters import Clusters, with_clusters
+from pytest_kbrel.stats.clusters import with_clusters
 from pytest_kbrel.stats.drop_tests import (
     MOST_FLIPS,
     AlikeTest,
@@ -24,166 +24,64 @@ from pytest_kbrel.stats.drop_tests import (
 )
 from pytest_kbrel.stats.estimates import (
     FLAT,
-    LEVEL,
     ROUNDING,
     SIGN_TEST,
     TOO_FEW,
     UNCHANGED,
     Array,
-    Better,
+    Comparison,
     Difference,
     DropTest,
     Estimate,
     Flips,
-    Sample,
-    Statistic,
     Z,
-    alone,
+    zeros_and_ones,
 )
 from pytest_kbrel.stats.intervals import jackknife
 from pytest_kbrel.stats.paired_rates import rate_difference, rate_recovery
 
 
-def paired_difference(
-    candidate: Sample,
-    baseline: Sample,
-    statistic: Statistic,
-    *,
-    better: Better,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
-    rate: bool = False,
-    facts: int | None = None,
-    clusters: Clusters | None = None,
-    level: float = LEVEL,
-) -> Difference:
-    """Compare two samples of the same facts in the same order.
-
-    ``bounds`` are the statistic's own. ``rate`` says that it is a mean of zeros and ones; where each fact has
-    one of them before and after, the counts decide (:func:`flips_of`). ``facts`` is how many facts the
-    statistic is over, where not over all. Without ``clusters`` every fact is its own. ``level`` is that of
-    the interval.
+def paired_difference(of: Comparison) -> Difference:
+    """Compare two samples fact by fact.
 
     p of "no drop" is 0.5 where nothing changed. The interval then has the width that no change among so many
-    facts allows, and no ends where a single fact may move the figure without bound.
+    facts allows, and no ends where a single fact may move the figure without bound. A drop of at most 0 is a
+    share that is recovered.
     """
-    return _compare(
-        candidate,
-        baseline,
-        statistic,
-        1.0,
-        better,
-        bounds,
-        rate,
-        facts,
-        clusters,
-        level,
-    )
+    return with_clusters(_by_facts(of), of)
 
 
-def paired_recovery(
-    candidate: Sample,
-    baseline: Sample,
-    statistic: Statistic,
-    share: float,
-    *,
-    better: Better,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
-    rate: bool = False,
-    facts: int | None = None,
-    clusters: Clusters | None = None,
-    level: float = LEVEL,
-) -> Difference:
-    """Compare the candidate with ``share`` of the baseline, as :func:`paired_difference` does with all of it.
-
-    The estimate is candidate - share * baseline where higher is better, baseline - share * candidate where
-    lower is: at least 0 when the candidate recovers that share. A drop of at most 0 is that too.
-    """
-    return _compare(
-        candidate,
-        baseline,
-        statistic,
-        share,
-        better,
-        bounds,
-        rate,
-        facts,
-        clusters,
-        level,
-    )
-
-
-def _compare(
-    candidate: Sample,
-    baseline: Sample,
-    statistic: Statistic,
-    share: float,
-    better: Better,
-    bounds: tuple[float, float],
-    rate: bool,
-    facts: int | None,
-    clusters: Clusters | None,
-    level: float,
-) -> Difference:
-    difference = _by_facts(
-        candidate, baseline, statistic, share, better, bounds, rate, facts, level
-    )
-    reach = bounds[1] - bounds[0]
-    return with_clusters(
-        difference,
-        candidate,
-        baseline,
-        statistic,
-        share,
-        better,
-        reach,
-        clusters,
-        level,
-    )
-
-
-def _by_facts(
-    candidate: Sample,
-    baseline: Sample,
-    statistic: Statistic,
-    share: float,
-    better: Better,
-    bounds: tuple[float, float],
-    rate: bool,
-    facts: int | None,
-    level: float,
-) -> Difference:
+def _by_facts(of: Comparison) -> Difference:
     """Compare fact by fact, every fact by itself."""
-    flips = flips_of(candidate, baseline, statistic) if rate else None
+    flips = flips_of(of) if of.rate else None
     if flips is not None:
-        worse = flips if better == "higher" else flips.mirrored
-        if share == 1:
-            return _of_rates(flips, candidate.n, better, level)
-        return _of_recovered_rates(worse, share, level)
-    delta = jackknife(_terms(candidate, baseline, share, better), statistic)
+        worse = flips if of.better == "higher" else flips.mirrored
+        if of.share == 1:
+            return _of_rates(flips, worse, of)
+        return _of_recovered_rates(worse, of.share, of.level)
+    delta = jackknife(of.terms, of.statistic)
     if delta.value is None or delta.note == TOO_FEW:
         return Difference(estimate=delta)
-    moved = _contributions(candidate, baseline, statistic)
-    if not len(moved) and share == 1:
+    moved = _contributions(of)
+    if not len(moved) and of.share == 1:
         delta = dataclasses.replace(delta, value=0.0, se=0.0, note=UNCHANGED)
     if delta.se is None:
         return Difference(estimate=delta)
     assert delta.value is not None
-    size = max(share, 1.0)
     estimate = _widened(
-        delta, moved * size, bounds[1] - bounds[0], facts or delta.n, level
+        delta, moved * max(of.share, 1.0), of.reach, of.facts or delta.n, of.level
     )
-    # The difference itself is positive where a figure rose, a contrast with a share where it is recovered.
-    sign = 1.0 if share == 1 and better == "lower" else -1.0
-    drops = moved if better == "lower" else -moved
+    drops = moved if of.better == "lower" else -moved
     tests: list[DropTest] = []
-    if share == 1 and len(drops) <= MOST_FLIPS:
+    if of.share == 1 and len(drops) <= MOST_FLIPS:
         tests.append(SignFlipTest(drops=tuple(drops.tolist())))
     elif delta.se:
-        tests.append(TTest(drop=sign * delta.value, se=delta.se, df=delta.df))
-    elif share == 1:
+        tests.append(TTest(drop=of.drop_sign * delta.value, se=delta.se, df=delta.df))
+    elif of.share == 1:
         tests.append(AlikeTest(drops=tuple(drops.tolist())))
     if estimate.se:
-        tests.append(TTest(drop=sign * _centre(delta), se=estimate.se, df=estimate.df))
+        drop = of.drop_sign * _centre(delta)
+        tests.append(TTest(drop=drop, se=estimate.se, df=estimate.df))
     spread = estimate if len(moved) <= MOST_FLIPS else delta
     return Difference(
         estimate=estimate,
@@ -193,41 +91,26 @@ def _by_facts(
     )
 
 
-def _terms(
-    candidate: Sample, baseline: Sample, share: float, better: Better
-) -> list[tuple[float, Sample]]:
-    if share == 1:
-        return [(1.0, candidate), (-1.0, baseline)]
-    after, before = (1.0, -share) if better == "higher" else (-share, 1.0)
-    return [(after, candidate), (before, baseline)]
-
-
-def flips_of(candidate: Sample, baseline: Sample, statistic: Statistic) -> Flips | None:
+def flips_of(of: Comparison) -> Flips | None:
     """Count how facts flipped; ``None`` unless each has one 0 or 1, or is in neither rate."""
-    after, before = (alone(sample, statistic) for sample in (candidate, baseline))
-    counted = ~np.isnan(before)
-    ids = np.array([fact for facts in candidate.facts for fact in facts])[counted]
-    if len(set(ids.tolist())) != len(ids) or not np.array_equal(
-        counted, ~np.isnan(after)
-    ):
+    new = zeros_and_ones(of.candidate, of.statistic)
+    old = zeros_and_ones(of.baseline, of.statistic)
+    if new is None or old is None or new[0] != old[0]:
         return None
-    after, before = after[counted], before[counted]
-    if not (np.isin(after, (0.0, 1.0)).all() and np.isin(before, (0.0, 1.0)).all()):
-        return None
+    after, before = new[1], old[1]
     return Flips(
-        n=len(ids),
+        n=len(after),
         down=int((before > after).sum()),
         up=int((after > before).sum()),
         both=int((after * before).sum()),
     )
 
 
-def _of_rates(flips: Flips, facts: int, better: Better, level: float) -> Difference:
-    estimate = dataclasses.replace(rate_difference(flips, level), n=facts)
+def _of_rates(flips: Flips, worse: Flips, of: Comparison) -> Difference:
+    estimate = dataclasses.replace(rate_difference(flips, of.level), n=of.candidate.n)
     if estimate.low is None:
         return Difference(estimate=estimate)
     changed = flips.down + flips.up
-    worse = flips if better == "higher" else flips.mirrored
     return Difference(
         estimate=estimate if changed else dataclasses.replace(estimate, note=UNCHANGED),
         tests=(RateTest(n=flips.n, lost=worse.down, gained=worse.up),),
@@ -247,9 +130,9 @@ def _of_recovered_rates(worse: Flips, share: float, level: float) -> Difference:
         estimate, high=None if other is None else -share * other
     )
     # What may be lost, given the baseline's facts: the score test alone has a normal tail.
-    allowed = (1 - share) * (worse.both + worse.down) / worse.n
+    before = (1 - share) * (worse.both + worse.down) / worse.n
     tests: list[DropTest] = [
-        _Allowed(RateTest(n=worse.n, lost=worse.down, gained=worse.up), allowed)
+        RateTest(n=worse.n, lost=worse.down, gained=worse.up, before=before)
     ]
     if estimate.se:
         tests.append(TTest(drop=-(estimate.value or 0.0), se=estimate.se, df=math.inf))
@@ -258,35 +141,24 @@ def _of_recovered_rates(worse: Flips, share: float, level: float) -> Difference:
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Allowed:
-    """A test of a drop, of which a part is allowed before any."""
-
-    test: RateTest
-    before: float
-
-    def p(self, allowed: float) -> float:
-        return self.test.p(self.before + allowed)
-
-
-def _contributions(candidate: Sample, baseline: Sample, statistic: Statistic) -> Array:
+def _contributions(of: Comparison) -> Array:
     """Return by how much the figure would differ, had a fact not changed: one value for each that did."""
     changed: set[int] = set()
     without = []
     for (totals, n), after, before, facts in zip(
-        candidate.totals,
-        candidate.values,
-        baseline.values,
-        candidate.clusters,
+        of.candidate.totals,
+        of.candidate.values,
+        of.baseline.values,
+        of.candidate.clusters,
         strict=True,
     ):
-        moves = np.zeros((candidate.n, after.shape[1]))
+        moves = np.zeros((of.candidate.n, after.shape[1]))
         np.add.at(moves, facts, after - before)
         changed.update(facts[(after != before).any(axis=1)].tolist())
         without.append((totals, n, moves))
     rows = np.array(sorted(changed), dtype=int)
-    value = float(statistic(candidate.totals))
-    others = statistic(
+    value = float(of.statistic(of.candidate.totals))
+    others = of.statistic(
         [
             (totals - moves[rows], np.broadcast_to(n, rows.shape))
             for totals, n, moves in without

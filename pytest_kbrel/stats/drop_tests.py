@@ -21,15 +21,19 @@ MOST_FLIPS = 16
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RateTest:
-    """The test of a rate by its counts (:func:`pytest_kbrel.stats.paired_rates.drop_p`)."""
+    """The test of a rate by its counts (:func:`pytest_kbrel.stats.paired_rates.drop_p`).
+
+    The drop ``before`` is allowed before any.
+    """
 
     n: int
     lost: int
     gained: int
+    before: float = 0.0
 
     def p(self, allowed: float) -> float:
         """Return the one-sided p-value."""
-        return drop_p(self.n, self.lost, self.gained, allowed)
+        return drop_p(self.n, self.lost, self.gained, self.before + allowed)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +85,6 @@ class AlikeTest:
             return float(ndtr(-drops.sum() / math.sqrt(np.square(drops).sum())))
         chance: float = 0.5 ** (len(drops) + 1)
         return chance if drops.sum() > 0 else 1 - chance
-
-
-def fewest_flips(alpha: float) -> int:
-    """Return how many facts must at least have changed, all for the worse, to be significant at ``alpha``."""
-    return max(1, math.floor(math.log2(0.5 / alpha)) + 1)
 
 
 def sign_flip(contributions: Array) -> float:

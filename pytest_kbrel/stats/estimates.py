@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
@@ -19,11 +19,6 @@ POWER = 0.8
 FEWEST_UNLOST = 10
 # The normal quantile of two-sided 95 % intervals.
 Z = float(ndtri((1 + LEVEL) / 2))
-
-
-def z_of(alpha: float) -> float:
-    """Return the normal quantile that is exceeded with a chance of ``alpha``."""
-    return -float(ndtri(alpha))
 
 
 # A standard error below this share of the figures themselves is rounding, not spread.
@@ -96,14 +91,69 @@ def sample(
 
 
 @functools.lru_cache(maxsize=8)
-def alone(sample: Sample, statistic: Statistic) -> Array:
-    """Return the statistic of each row alone, those of all cases one after the other; nan where undefined."""
+def zeros_and_ones(
+    sample: Sample, statistic: Statistic
+) -> tuple[list[str], Array] | None:
+    """Return the facts that count in a rate, each with its 0 or 1; ``None`` unless each has just one of them."""
     single = []
     for case, values in enumerate(sample.values):
         parts = [(np.zeros(other.shape[1]), np.asarray(0.0)) for other in sample.values]
         parts[case] = (values, np.ones(len(values)))
         single.append(np.broadcast_to(statistic(parts), (len(values),)))
-    return np.concatenate(single)
+    values = np.concatenate(single)
+    counted = ~np.isnan(values)
+    ids = (fact for facts in sample.facts for fact in facts)
+    facts = [fact for fact, counts in zip(ids, counted, strict=True) if counts]
+    values = values[counted]
+    if len(set(facts)) != len(facts) or not np.isin(values, (0.0, 1.0)).all():
+        return None
+    return facts, values
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two samples of the same facts in the same order, and how the candidate is compared with the baseline.
+
+    Compared is with ``share`` of the baseline. ``bounds`` are the statistic's own. ``rate`` says that it is a
+    mean of zeros and ones; where each fact has one of them before and after, the counts decide. ``facts`` is
+    how many facts the statistic is over, where not over all. ``clusters`` has the cluster that a fact changes
+    in; one not in it is its own. ``case_weights`` are the shares of a sample's cases in the figure, adding up
+    to 1; ``None``: as many as they have facts. ``level`` is that of the interval.
+    """
+
+    candidate: Sample
+    baseline: Sample
+    statistic: Statistic
+    share: float = 1.0
+    _: KW_ONLY
+    better: Better
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+    rate: bool = False
+    facts: int | None = None
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    case_weights: tuple[float, ...] | None = None
+    level: float = LEVEL
+
+    @property
+    def reach(self) -> float:
+        """The largest change that the statistic can have."""
+        return self.bounds[1] - self.bounds[0]
+
+    @property
+    def terms(self) -> list[tuple[float, Sample]]:
+        """What the estimate is the sum of, as (weight, sample).
+
+        It is candidate - baseline, and with a share candidate - share * baseline where higher is better,
+        baseline - share * candidate where lower is.
+        """
+        if self.share == 1 or self.better == "higher":
+            return [(1.0, self.candidate), (-self.share, self.baseline)]
+        return [(-self.share, self.candidate), (1.0, self.baseline)]
+
+    @property
+    def drop_sign(self) -> float:
+        """1 where the estimate is how much worse the figure got, -1 where it is how much better."""
+        return 1.0 if self.share == 1 and self.better == "lower" else -1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from pytest_kbrel.stats.estimates import (
     Sample,
     Statistic,
     Z,
-    alone,
+    zeros_and_ones,
 )
 
 
@@ -57,8 +57,8 @@ def estimate(
     size", Korn and Graubard 1998) and t for z; where all facts are alike, with ``facts`` trials, the number
     of facts that count. Anything else has the jackknife's t interval.
     """
-    if rate and (trials := _trials(sample, statistic)) is not None:
-        hits, n = trials
+    if rate and (outcomes := zeros_and_ones(sample, statistic)) is not None:
+        hits, n = round(float(outcomes[1].sum())), len(outcomes[1])
         if n < 2:
             value = float(hits) if n else None
             return Estimate(value=value, n=n, note=TOO_FEW if n else UNDEFINED)
@@ -86,19 +86,6 @@ def estimate(
     return dataclasses.replace(whole, low=low, high=high)
 
 
-def _trials(sample: Sample, statistic: Statistic) -> tuple[int, int] | None:
-    """Return hits and tries; ``None`` unless each fact has one 0 or 1, or does not count."""
-    values = alone(sample, statistic)
-    counted = ~np.isnan(values)
-    ids = np.array([fact for facts in sample.facts for fact in facts])[counted]
-    if (
-        len(set(ids.tolist())) != len(ids)
-        or not np.isin(values[counted], (0.0, 1.0)).all()
-    ):
-        return None
-    return round(float(values[counted].sum())), len(ids)
-
-
 def jackknife(
     terms: Sequence[tuple[float, Sample]],
     statistic: Statistic,
@@ -121,17 +108,8 @@ def jackknife(
         return Estimate(n=n, note=UNDEFINED)
     if n < 2:
         return Estimate(value=value, n=n, note=TOO_FEW)
-    strata: list[Array] = [
-        np.sum(parts, axis=0)
-        for parts in zip(
-            *(
-                [weight * part for part in left_out(sample, statistic)]
-                for weight, sample in terms
-            ),
-            strict=True,
-        )
-    ]
-    if any(np.isnan(stratum).any() for stratum in strata):
+    strata = strata_of(terms, statistic)
+    if strata is None:
         return Estimate(value=value, n=n, note=FRAGILE)
     variances = [
         float((len(s) - 1) / len(s) * np.square(s - s.mean()).sum()) for s in strata
@@ -147,6 +125,18 @@ def jackknife(
     half = float(stdtrit(df, (1 + LEVEL) / 2)) * se
     low, high = max(value - half, bounds[0]), min(value + half, bounds[1])
     return Estimate(value=value, se=se, df=df, low=low, high=high, n=n)
+
+
+def strata_of(
+    terms: Sequence[tuple[float, Sample]], statistic: Statistic
+) -> list[Array] | None:
+    """Return the sum over ``terms`` of :func:`left_out`; ``None`` where one fact is all that defines it."""
+    by_term = [
+        [weight * part for part in left_out(sample, statistic)]
+        for weight, sample in terms
+    ]
+    strata = [np.sum(parts, axis=0) for parts in zip(*by_term, strict=True)]
+    return None if any(np.isnan(stratum).any() for stratum in strata) else strata
 
 
 @functools.lru_cache(maxsize=8)
@@ -175,73 +165,26 @@ def left_out(sample: Sample, statistic: Statistic) -> list[Array]:
     return [np.broadcast_to(statistic(without), (sample.n,))]
 
 
-def bootstrap(
-    terms: Sequence[tuple[float, Sample]],
-    statistic: Statistic,
-    *,
-    seed: int,
-    draws: int = 2000,
-    level: float = LEVEL,
-) -> tuple[float, float]:
-    """Return the percentile interval (Efron 1979) of the weighted sum of ``statistic`` over ``terms``.
+def bootstrap_rows(statistic: Callable[[Array], Array], n: int) -> tuple[float, float]:
+    """Return the percentile interval (Efron 1979) of a statistic of ``n`` facts, from seeded draws.
 
-    Terms (weight, sample) as in :func:`pytest_kbrel.stats.jackknife`. Facts are drawn with replacement, in
-    all terms and cases the same ones; in each case by itself where no fact occurs in several. Draws in which
-    the statistic is undefined are left out.
+    It need be no function of column totals. ``statistic`` takes how often each fact was drawn, shape (draws,
+    n), and returns shape (draws,). Draws in which it is undefined are left out.
     """
-    rng = np.random.default_rng(seed)
-    counts = _counts(terms[0][1], draws, rng)
-    drawn = np.zeros(draws)
-    for weight, sample in terms:
-        parts = [
-            (n @ values, n.sum(axis=1))
-            for n, values in zip(counts, sample.values, strict=True)
-        ]
-        drawn += weight * np.asarray(statistic(parts))
-    return _percentiles(drawn, level)
-
-
-def bootstrap_rows(
-    statistic: Callable[[Array], Array],
-    n: int,
-    *,
-    seed: int,
-    draws: int = 1000,
-    level: float = LEVEL,
-) -> tuple[float, float]:
-    """Return the percentile interval of a statistic of ``n`` facts that is no function of column totals.
-
-    ``statistic`` takes how often each fact was drawn, shape (draws, n), and returns shape (draws,). Draws in
-    which it is undefined are left out.
-    """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = []
     step = max(1, _AT_ONCE // n)
-    for start in range(0, draws, step):
-        counts = rng.multinomial(
-            n, np.full(n, 1 / n), size=min(step, draws - start)
-        ).astype(float)
+    for start in range(0, _DRAWS, step):
+        size = min(step, _DRAWS - start)
+        counts = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(float)
         drawn.append(statistic(counts))
-    return _percentiles(np.concatenate(drawn), level)
-
-
-def _percentiles(drawn: Array, level: float) -> tuple[float, float]:
-    low, high = np.quantile(drawn[~np.isnan(drawn)], [(1 - level) / 2, (1 + level) / 2])
+    values = np.concatenate(drawn)
+    ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    low, high = np.quantile(values[~np.isnan(values)], ends)
     return float(low), float(high)
 
 
-def _counts(sample: Sample, draws: int, rng: np.random.Generator) -> list[Array]:
-    """Return how often each row of each case is drawn, shape (draws, rows)."""
-
-    def times(n: int) -> Array:
-        return rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(float)
-
-    if sample.is_disjoint:
-        return [times(len(facts)) for facts in sample.facts]
-    drawn = times(sample.n)
-    return [drawn[:, rows] for rows in sample.clusters]
-
-
+_DRAWS = 1000
 # How many counts of drawn facts are in memory at once.
 _AT_ONCE = 1 << 21
 # Shares below this are none.

@@ -6,7 +6,7 @@ import math
 
 from scipy.special import ndtri, stdtrit
 
-from pytest_kbrel.stats.estimates import LEVEL, POWER, Difference, z_of
+from pytest_kbrel.stats.estimates import LEVEL, POWER, Difference
 from pytest_kbrel.stats.paired_rates import rate_facts_to_clear, rate_mde, tango
 
 _MOST = 1e6
@@ -102,9 +102,8 @@ def facts_to_clear(
     if flips is None or _with_clusters(0.0, difference) > estimate.se:
         se = _with_clusters(estimate.se, difference)
         return facts_needed(distance, se, estimate.n, alpha)
-    needed = rate_facts_to_clear(
-        flips, distance + (flips.down - flips.up) / flips.n, z_of(alpha)
-    )
+    tolerance = distance + (flips.down - flips.up) / flips.n
+    needed = rate_facts_to_clear(flips, tolerance, -float(ndtri(alpha)))
     # Where not every fact counts in the rate, as many more are needed.
     return None if needed is None else math.ceil(needed * estimate.n / flips.n)
 

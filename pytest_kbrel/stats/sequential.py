@@ -7,8 +7,6 @@ looks. The boundaries come from the recursion of Armitage, McPherson and Rowe (1
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import brentq
@@ -28,29 +26,15 @@ def spent(alpha: float, share: float) -> float:
     return float(2 * ndtr(ndtri(alpha / 2) / np.sqrt(share)))
 
 
-def boundaries(alpha: float, shares: Sequence[float]) -> tuple[float, ...]:
-    """Return the z of each look above which a one-sided test of level ``alpha`` rejects.
-
-    ``shares`` are the parts of the largest number of facts that were asked at each look: they rise, and end
-    at 1. Raises ``ValueError`` otherwise.
-    """
-    return _boundaries(alpha, tuple(shares))
-
-
 @functools.lru_cache(maxsize=256)
-def _boundaries(alpha: float, shares: tuple[float, ...]) -> tuple[float, ...]:
-    if not shares or shares[-1] != 1:
-        raise ValueError(f"shares must end at 1, found {shares}")
-    if shares[0] <= 0 or any(
-        later <= earlier for earlier, later in itertools.pairwise(shares)
-    ):
-        raise ValueError(f"shares must be above 0 and rise, found {shares}")
+def boundaries(alpha: float, looks: int) -> tuple[float, ...]:
+    """Return the z above which a one-sided test of level ``alpha`` rejects at each of so many equal looks."""
+    shares = [number / looks for number in range(1, looks + 1)]
     limits: list[float] = []
     before, grid, weight = 0.0, np.zeros(1), np.ones(1)
     for number, share in enumerate(shares):
         step = float(np.sqrt(share - (shares[number - 1] if number else 0.0)))
         level = spent(alpha, share) - before
-
         excess = functools.partial(_excess, grid, weight, step, level)
         root = float(np.sqrt(share))
         limit = float(brentq(excess, -_REACH * root, _HIGHEST * root, xtol=1e-9))
@@ -74,13 +58,8 @@ def look_level(looks: int, number: int, alpha: float = (1 - LEVEL) / 2) -> float
 
     Each end is beyond the truth at some look with a chance of at most ``alpha``, all looks together.
     """
-    z = boundaries(alpha, equal_shares(looks))[number - 1]
+    z = boundaries(alpha, looks)[number - 1]
     return 1 - 2 * float(ndtr(-z))
-
-
-def equal_shares(looks: int) -> tuple[float, ...]:
-    """Return the shares of the largest number of facts at so many equal looks."""
-    return tuple(number / looks for number in range(1, looks + 1))
 
 
 def sequential_p(p: float, looks: int, number: int) -> float:
@@ -105,7 +84,7 @@ def _boundary_table(looks: int) -> tuple[Array, Array]:
     """
     roots = np.linspace(0.1, 7.1, 21)
     return roots, np.array(
-        [boundaries(2 * float(ndtr(-root)), equal_shares(looks)) for root in roots]
+        [boundaries(2 * float(ndtr(-root)), looks) for root in roots]
     )
 
 

@@ -58,13 +58,7 @@ def contrast(
 
 def unpaired_contrast(terms: Sequence[tuple[float, Estimate]]) -> Difference:
     """Test whether a weighted sum of independent estimates is at least 0; see :func:`contrast`."""
-    estimate = contrast(terms)
-    if estimate.value is None or not estimate.se:
-        return Difference(estimate=estimate)
-    return Difference(
-        estimate=estimate,
-        tests=(TTest(drop=-estimate.value, se=estimate.se, df=estimate.df),),
-    )
+    return _tested(contrast(terms), -1.0)
 
 
 def unpaired_difference(
@@ -76,13 +70,19 @@ def unpaired_difference(
 ) -> Difference:
     """Compare two independent estimates, as :func:`paired_difference` does two samples of the same facts."""
     reach = bounds[1] - bounds[0]
-    candidate = _flat_within(candidate, bounds)
-    delta = contrast([(1.0, candidate), (-1.0, baseline)], (-reach, reach))
-    if delta.value is None or not delta.se:
-        return Difference(estimate=delta)
-    drop = -delta.value if better == "higher" else delta.value
-    test = TTest(drop=drop, se=delta.se, df=delta.df)
-    return Difference(estimate=delta, tests=(test,), spread=(delta.se, delta.df))
+    terms = [(1.0, _flat_within(candidate, bounds)), (-1.0, baseline)]
+    return _tested(
+        contrast(terms, (-reach, reach)), -1.0 if better == "higher" else 1.0
+    )
+
+
+def _tested(estimate: Estimate, sign: float) -> Difference:
+    """Return a difference with the t test of its drop, which is ``sign`` times the estimate."""
+    if estimate.value is None or not estimate.se:
+        return Difference(estimate=estimate)
+    test = TTest(drop=sign * estimate.value, se=estimate.se, df=estimate.df)
+    spread = (estimate.se, estimate.df)
+    return Difference(estimate=estimate, tests=(test,), spread=spread)
 
 
 def _flat_within(estimate: Estimate, bounds: tuple[float, float]) -> Estimate:

@@ -10,6 +10,7 @@ import pytest
 from pytest_kbrel.cli.compare.brief import LEAST_LINES, brief_lines
 from pytest_kbrel.cli.compare.models import (
     ComparedModel,
+    case_of,
     correlated_points,
     family_of,
     figure_tables,
@@ -70,7 +71,7 @@ Reliable KB, seen    n        cr        wr       ncr  c_correct  verdict
 3 seen-zero-shot   120  .61 +.01  .31 +.01  .31 +.01   .81 +.01
 Reliable KB, unseen    n    ur↑   iur↑  verdict
 2 unseen-zero-shot   120  0.700  0.900
-and 1 more line; -v has all and correlations, --html FILE a page
+and 1 more line; -v has all, --html FILE a page
 """,
     120: """
   1  runs/prod (base)                       baseline
@@ -95,7 +96,7 @@ Reliable KB, seen    n          cr          wr         ncr   c_correct         n
 Reliable KB, unseen    n    ur↑   iur↑  verdict
 2 unseen-zero-shot   120  0.700  0.900
 3 unseen-zero-shot   120  0.710  0.910
--v has all and correlations, --html FILE a page
+-v has all, --html FILE a page
 """,
 }
 
@@ -212,9 +213,11 @@ def test_models_with_the_same_figures_that_lost_other_facts_are_no_twins() -> No
 
 
 def test_a_label_stands_behind_the_slice() -> None:
-    comparison = comparison_of(
-        {"a": runs.small()}, labels={"monitor[P30]": "continent\x1b[31m"}
-    )
+    run = runs.small()
+    first, *rest = run.cases
+    assert first.id == "monitor[P30]"
+    named = replace(first, label="continent\x1b[31m")
+    comparison = comparison_of({"a": replace(run, cases=(named, *rest))})
     lines = brief_lines(comparison, 100, 50)
     assert any(line.startswith("2 P30 continent\\x1b[31m ") for line in lines)
 
@@ -231,16 +234,19 @@ def test_an_invalid_case_says_so() -> None:
     assert line.endswith(" invalid")
 
 
+OVERALL = ("", "monitor[overall]")
+
+
 def unpaired(count: int) -> list[ComparedModel]:
     return [
         ComparedModel(
             name=f"published/x/{at}",
             about="",
             cases={
-                ("", "monitor[overall]"): {
-                    "monitor": 0.1 * at,
-                    "accuracy": 0.9 - 0.1 * at**1.5,
-                }
+                OVERALL: case_of(
+                    OVERALL,
+                    {"monitor": 0.1 * at, "accuracy": 0.9 - 0.1 * at**1.5},
+                )
             },
             spec=f"Small {at}B",
         )

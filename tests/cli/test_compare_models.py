@@ -11,9 +11,9 @@ import pytest
 from pytest_kbrel.cli.compare.models import (
     ComparedModel,
     _recorded,
+    case_of,
     correlated_points,
     figure_tables,
-    in_order,
     read_models,
     run_settings,
     twins,
@@ -25,7 +25,11 @@ from pytest_kbrel.reports.comparison import groups
 
 
 def correlations_of(models):
-    return in_order(correlated_points(models))
+    return [
+        (one.within, of)
+        for one in correlated_points(models)
+        for of in (one.pearson, one.spearman)
+    ]
 
 
 SUITE = "w.kb.yaml"
@@ -33,13 +37,10 @@ HEAD = "head_to_tail[a]"
 
 
 def model(name: str = "a", cases: Any = None, **more: Any) -> ComparedModel:
-    return ComparedModel(
-        name=name, about="", cases=cases or {(SUITE, HEAD): {"accuracy": 0.5}}, **more
-    )
-
-
-def settings(case: str = HEAD, suite: str = SUITE, **values: str) -> Any:
-    return (((suite, case), tuple(values.items())),)
+    figures = cases or {(SUITE, HEAD): {"accuracy": 0.5}}
+    about = more.pop("recorded", {})
+    made = {key: case_of(key, of, **about) for key, of in figures.items()}
+    return ComparedModel(name=name, about="", cases=made, **more)
 
 
 @pytest.mark.parametrize(
@@ -66,13 +67,13 @@ def test_what_of_the_settings_of_two_runs_can_change_figures(
     [
         ({}, {}, ""),
         (
-            {"case_settings": settings(choices="3")},
-            {"case_settings": settings(choices="3")},
+            {"recorded": {"settings": (("choices", "3"),)}},
+            {"recorded": {"settings": (("choices", "3"),)}},
             "",
         ),
         (
-            {"case_settings": settings(), "settings": (("judge", "rules"),)},
-            {"case_settings": settings(), "settings": (("judge", "openai/j"),)},
+            {"settings": (("judge", "rules"),)},
+            {"settings": (("judge", "openai/j"),)},
             "judges rules, openai/j",
         ),
     ],
@@ -160,7 +161,7 @@ def test_figures_are_correlated_over_models_within_a_slice(
         correlations_of(
             [models[0], model("x", {("", "head_to_tail[a]"): {"accuracy": 1.0}})]
         )
-        == ()
+        == []
     )
 
 
@@ -200,7 +201,7 @@ def test_a_model_in_several_settings_is_one_model_in_each_of_them() -> None:
     # Three settings of one model are no three models.
     assert (
         correlations_of(in_settings("m", 0.1, "zero-shot", "four-shot", "four-shot-2"))
-        == ()
+        == []
     )
 
 
@@ -271,7 +272,7 @@ def test_models_with_the_same_figures_are_one_model() -> None:
     ]
     assert twins(models) == (0, 0, 1, 0)
     (one,) = correlated_points(models)
-    assert [at for at, _, _ in one.points] == [0, 1, 3]
+    assert [at for at, _, _ in one.points] == [1, 2, 4]
     assert (one.pearson.n, one.pearson.note, one.spearman.r) == (
         3,
         "",
@@ -296,7 +297,7 @@ def test_models_of_papers_are_named_by_folders_and_patterns(
 ) -> None:
     models = read_models(sources, tmp_path)
     assert len({one.name for one in models}) == len(models) == count
-    assert all(one.settings == one.case_settings == () for one in models)
+    assert not any(one.settings for one in models)
     for case in (case for one in models for case in one.cases):
         assert case[0] == ""
 

@@ -89,7 +89,8 @@ def run(*cases: CaseResult, **more: Any) -> Run:
 
 
 def paired(*cases: CaseResult, **more: Any) -> PairedRun:
-    return PairedRun(run=run(*cases), **({"p_holm": {}, "obstacles": {}} | more))
+    given = {"number": 3, "name": "b", "p_holm": {}, "obstacles": {}, **more}
+    return PairedRun(run=run(*cases), **given)
 
 
 WAIVER = Waiver(owner="o", reason="r", expires="2090-01-01", case=HEAD)
@@ -130,7 +131,7 @@ def test_a_run_is_compared_by_the_look_that_it_took() -> None:
     recorded = case(HEAD, gate(), labels="+" * 38 + "-" * 2)
     look = Looks(taken=4, of=10, asked=40, facts=100)
     ordinary, early = (
-        pair_runs(before, [("b", of)], "a")[0].run.cases[0].gates[0]
+        pair_runs(before, {(2, "b"): of}, "a")[0].run.cases[0].gates[0]
         for of in (
             side(recorded),
             side(replace(recorded, looks=look)),
@@ -151,8 +152,8 @@ def test_gates_of_all_candidates_are_one_family() -> None:
         gate(rule="max", bound=0.9),
     )
     after = side(case(HEAD, *gates, labels="+" * 30 + "-" * 10))
-    one = pair_runs(before, [("b", after)], "a")
-    two = pair_runs(before, [("b", after), ("c", after)], "a")
+    one = pair_runs(before, {(2, "b"): after}, "a")
+    two = pair_runs(before, {(2, "b"): after, (3, "c"): after}, "a")
     (p, sidak), (_, of_both) = (
         (pair.run.cases[0].gates[0].p, pair.run.cases[0].gates[0].p_sidak)
         for pair in (one[0], two[0])
@@ -174,7 +175,7 @@ def test_a_case_that_was_not_measured_is_not_compared_and_one_that_is_new_has_no
     before = side(case(labels="++--"))
     broken = case(HEAD, gate("invalid"), verdict="invalid", errors=("no answers",))
     new = case("head_to_tail[b]", gate(), labels="++--")
-    (pair,) = pair_runs(before, [("b", side(broken, new))], "a")
+    (pair,) = pair_runs(before, {(2, "b"): side(broken, new)}, "a")
     first, second = pair.run.cases
     assert (first, second.gates[0].verdict) == (broken, "no baseline")
     assert list(pair.obstacles) == [f"{SUITE}::head_to_tail[b]"]
@@ -193,7 +194,7 @@ def change(number: int) -> Change:
 
 
 def told(at: PairedRun, width: int = 200) -> list[str]:
-    return list(paired_lines([at], ["a", "b"], [1, 3], width))
+    return list(paired_lines([at], width))
 
 
 def test_what_is_printed_of_a_candidate() -> None:
@@ -233,7 +234,7 @@ def test_what_is_printed_of_a_candidate() -> None:
     assert "  lost: and 1 more (--json has all)" in lines
     assert not any(line.startswith("  gained: and") for line in lines)
     assert lines[-1].startswith("p is one-sided (worse); Holm:")
-    assert list(paired_lines([], ["a"], [1], 200)) == []
+    assert list(paired_lines([], 200)) == []
 
 
 def test_why_a_case_cannot_be_compared_is_said_once() -> None:
@@ -273,11 +274,11 @@ def test_a_summary_counts_verdicts_the_worst_first() -> None:
         "fail",
         "pass",
     )
-    one = paired(case(HEAD, *map(gate, verdicts), lost=(change(1),)))
-    assert list(summary_lines([one, paired(case())], [1, 2, 4])) == [
+    one = paired(case(HEAD, *map(gate, verdicts), lost=(change(1),)), number=2)
+    assert list(summary_lines([one, paired(case(), number=4)])) == [
         "",
         "2 against 1: gates: 1 fail, 1 invalid, 1 not run, 1 not comparable, 1 no baseline, 1 inconclusive, "
         "2 pass; 1 fact lost, 0 gained",
         "4 against 1: gates: none are known; 0 facts lost, 0 gained",
     ]
-    assert list(summary_lines([], [1])) == []
+    assert list(summary_lines([])) == []

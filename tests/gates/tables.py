@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.baselines import Baseline, BaselineCase, case_key
-from pytest_kbrel.gates import decide_aggregate, decide_case
+from pytest_kbrel.gates import Against, decide_aggregate, decide_case
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import measure_figures, pair
 from pytest_kbrel.metrics import MetricFormula
@@ -138,15 +138,21 @@ def blessed(table: Table) -> BaselineCase:
 
 
 def decided(
-    of: Case, table: Table, before: Table | None = None, **more: Any
+    of: Case, table: Table, before: Table | BaselineCase | None = None, **more: Any
 ) -> CaseResult:
-    """Decide a case against ``before``, if given."""
-    given: dict[str, Any] = {
-        "baseline": None if before is None else blessed(before),
-        "baseline_asked": before is not None,
-        "comparisons": 1,
-    }
-    return decide_case(of, table, more.pop("errors", ()), **{**given, **more})
+    """Decide a case against ``before`` (a table, or a case of a baseline), if given."""
+    errors, looks = more.pop("errors", ()), more.pop("looks", None)
+    return decide_case(of, table, errors, against(of, before, **more), looks)
+
+
+def against(
+    of: Case | CaseResult, before: Table | BaselineCase | None, **more: Any
+) -> Against:
+    """What a case is compared with; ``more`` are other fields of it."""
+    if before is not None:
+        known = blessed(before) if isinstance(before, Table) else before
+        more["baseline"] = run_of(cases={case_key(of.suite, of.id): known})
+    return Against(**more)
 
 
 def run_of(*before: CaseResult, **more: Any) -> Baseline:
@@ -178,6 +184,4 @@ def over(
         gates=gates,
         waivers=tuple(waivers),
     )
-    return decide_aggregate(
-        aggregate, of, **{"baseline": None, "comparisons": 1, **more}
-    )
+    return decide_aggregate(aggregate, of, Against(**more))

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.gates import fact_changes, part_result
-from pytest_kbrel.gates.cases import compare_case, obstacle_of, unjudged
-from pytest_kbrel.gates.measurement import Measurement, measure_figures, pair
+from pytest_kbrel.gates.cases import Against, compare_case, obstacle_of, unjudged
+from pytest_kbrel.gates.measurement import Pairing, pair
 from pytest_kbrel.records import (
     CaseResult,
     Digest,
@@ -26,13 +26,14 @@ from pytest_kbrel.records import (
 from tests.gates.tables import (
     HEAD_TO_TAIL,
     MONITOR,
+    against,
     answers,
-    blessed,
     case,
     consistency,
     decided,
     gate,
     outcome,
+    run_of,
 )
 
 DROP = gate("accuracy", "max_drop", 0.02)
@@ -59,7 +60,7 @@ def test_what_is_known_of_a_case_stays_with_its_result(
         settings=HeadToTailSettings(max_new_tokens=7),
         notes=("1 of 4 facts: otherwise",),
     )
-    result = decided(of, table, errors=errors, duration=2.5, requests=11)
+    result = decided(of, table, errors=errors)
     assert dataclasses.replace(
         result, metrics=(), gates=(), integrity=()
     ) == CaseResult(
@@ -69,8 +70,7 @@ def test_what_is_known_of_a_case_stays_with_its_result(
         slice="x-tail",
         verdict=verdict,  # type: ignore[arg-type]
         n=4,
-        duration=2.5,
-        requests=11,
+        duration=0.0,
         truncated=1,
         metrics=(),
         gates=(),
@@ -103,14 +103,8 @@ def test_a_recorded_case_is_compared_with_a_run_of_the_same_tokenizer_unless_sai
 ):
     of = decided(case(), answers("++", prompt_digest=digest()))
 
-    def reason(before: Table, **more: Any) -> str:
-        given = {
-            "baseline": blessed(before),
-            "baseline_asked": True,
-            "comparisons": 1,
-            **more,
-        }
-        return compare_case(of, [DROP], **given).gates[0].reason
+    def reason(before: Table | None, **more: Any) -> str:
+        return compare_case(of, [DROP], against(of, before, **more)).gates[0].reason
 
     other = answers("++", prompt_digest=digest(prompts="f" * 8))
     assert (
@@ -120,17 +114,11 @@ def test_a_recorded_case_is_compared_with_a_run_of_the_same_tokenizer_unless_sai
     assert "(first: Q000): another tokenizer; allowed: " in reason(
         other, another_tokenizer=True
     )
-    assert reason(of.table, baseline=None) == f"{LACKS[:-1]}{of.id}{AGAIN}"
+    assert reason(None, baseline=run_of()) == f"{LACKS[:-1]}{of.id}{AGAIN}"
 
 
-def measured(table: Table, before: Table | None) -> Measurement:
-    return measure_figures(
-        (), (table,), () if before is None else (pair(table, before),), alpha=0.05
-    )
-
-
-SAME = measured(answers("++++"), answers("++++"))
-OTHERS = measured(answers("++++"), answers("++++", prefix="A"))
+SAME = (pair(answers("++++"), answers("++++")),)
+OTHERS = (pair(answers("++++"), answers("++++", prefix="A")),)
 NONE_GIVEN = (
     "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH"
 )
@@ -156,22 +144,26 @@ def digest(**parts: str) -> str:
     return str(Digest(bos=0, count=1, **given))
 
 
-ELSE = measured(
-    *(
-        answers("++++", prompt_digest=digest(prompts=prompts))
-        for prompts in ("a" * 8, "f" * 8)
-    )
+ELSE = (
+    pair(
+        *(
+            answers("++++", prompt_digest=digest(prompts=prompts))
+            for prompts in ("a" * 8, "f" * 8)
+        )
+    ),
 )
+PAPER = {"baseline": run_of(paper="Some")}
+OTHER_SUITES = {"baseline": run_of(cases={"a.kb.yaml::c": None, "b.kb.yaml::c": None})}
 
 
 @pytest.mark.parametrize(
-    ("measurement", "more", "verdict", "reason"),
+    ("pairings", "more", "verdict", "reason"),
     [
         (SAME, {}, None, None),
-        (SAME, {"other_suites": ["a.kb.yaml"]}, None, None),
+        (SAME, OTHER_SUITES, None, None),
         (
             OTHERS,
-            {"asked": False, "incomparable": ["dtype"], "missing": ["c"]},
+            {"baseline": None, "incomparable": ["dtype"], "missing": ["c"]},
             "no baseline",
             NONE_GIVEN,
         ),
@@ -184,21 +176,21 @@ ELSE = measured(
         (SAME, {"missing": ["c", "d"]}, "no baseline", f"{LACKS}, d{AGAIN}"),
         (
             SAME,
-            {"missing": ["c"], "other_suites": ["a.kb.yaml", "b.kb.yaml"]},
+            {"missing": ["c"], **OTHER_SUITES},
             "no baseline",
             f"{LACKS} (it has the suite files a.kb.yaml, b.kb.yaml){AGAIN}",
         ),
         (
             SAME,
-            {"missing": ["c", "d"], "paper": "Some"},
+            {"missing": ["c", "d"], **PAPER},
             "no baseline",
             "Some has no figures of c, d",
         ),
-        (OTHERS, {"paper": "Some"}, None, None),
+        (OTHERS, PAPER, None, None),
         (OTHERS, {"incomparable": ["dtype", "decoding"]}, "not comparable", FOREIGN),
         (
             SAME,
-            {"incomparable": ["dtype", "decoding"], "paper": "Some"},
+            {"incomparable": ["dtype", "decoding"], **PAPER},
             "not comparable",
             FOREIGN,
         ),
@@ -213,13 +205,16 @@ ELSE = measured(
     ],
 )
 def test_what_stands_in_the_way_of_a_comparison_is_told_in_this_order(
-    measurement: Measurement,
+    pairings: tuple[Pairing, ...],
     more: dict[str, Any],
     verdict: str | None,
     reason: str | None,
 ) -> None:
-    given = {"missing": (), "asked": True, "incomparable": (), **more}
-    result = obstacle_of(["c"], measurement, given.pop("missing"), **given)
+    given = {"baseline": run_of(cases={"own.kb.yaml::c": SAME}), **more}
+    missing = given.pop("missing", ())
+    result = obstacle_of(
+        ["c"], "suites/own.kb.yaml", pairings, missing, Against(**given)
+    )
     assert result == (None if verdict is None else (verdict, reason))
 
 
@@ -232,8 +227,7 @@ def test_settings_that_both_know_are_told_where_facts_were_asked_otherwise() -> 
     result = decided(
         of,
         answers("++", prompt_digest=digest(settings="f" * 8)),
-        baseline=known,
-        baseline_asked=True,
+        known,
     )
     assert (
         "candidate and baseline differ in settings max_new_tokens (7 and 32); "
@@ -286,7 +280,7 @@ def monitor_table(*rows):
 
 
 def test_a_fact_is_lost_or_gained_where_its_label_turned():
-    lost, gained = fact_changes(case(), answers("+-?+"), answers("++--"))
+    lost, gained = fact_changes(case(), pair(answers("+-?+"), answers("++--")))
     assert [(c.fact_id, c.old_answer, c.new_answer) for c in lost] == [
         ("Q001", "correct Q001", "wrong Q001")
     ]
@@ -298,7 +292,7 @@ def test_where_no_answer_exists_not_knowing_is_what_counts():
         consistency([("+", 1), ("?", 1)], expected=False),
         consistency([("?", 1), ("-", 1)]),
     )
-    lost, gained = fact_changes(case(probe="reliability"), table, before)
+    lost, gained = fact_changes(case(probe="reliability"), pair(table, before))
     assert ([c.fact_id for c in lost], [c.fact_id for c in gained]) == (
         ["Q000"],
         ["Q001"],
@@ -310,7 +304,7 @@ def test_a_fact_that_was_asked_in_another_way_has_not_changed():
     other = replace(
         before, rows=(replace(before.rows[0], prompt_digest="another"), before.rows[1])
     )
-    lost, _ = fact_changes(case(), answers("--"), other)
+    lost, _ = fact_changes(case(), pair(answers("--"), other))
     assert [c.fact_id for c in lost] == ["Q001"]
 
 
@@ -319,7 +313,7 @@ def test_a_change_names_the_relation_and_the_bucket():
         Fact(id=f"Q{at:03}", relation="P36", subject="x", object="y") for at in range(1)
     )
     known = case(facts=facts, buckets=(("Q000", "tail"),))
-    (first, second), _ = fact_changes(known, answers("--"), answers("++"))
+    (first, second), _ = fact_changes(known, pair(answers("--"), answers("++")))
     assert (first.relation, first.bucket) == ("P36", "tail")
     assert (second.relation, second.bucket) == ("", "")
 
@@ -331,14 +325,13 @@ def test_a_change_names_the_relation_and_the_bucket():
 def test_the_anchor_of_a_fact_that_monitor_kept_is_told(kept, expected):
     (change,), _ = fact_changes(
         case(probe="monitor"),
-        monitor_table((0, kept[1], 0.25)),
-        monitor_table((1, kept[0], 0.9)),
+        pair(monitor_table((0, kept[1], 0.25)), monitor_table((1, kept[0], 0.9))),
     )
     assert (change.old_probability, change.new_probability) == expected
 
 
 def test_other_probes_have_no_anchor():
-    (change,), _ = fact_changes(case(), answers("-"), answers("+"))
+    (change,), _ = fact_changes(case(), pair(answers("-"), answers("+")))
     assert (change.old_probability, change.new_probability) == (None, None)
 
 

@@ -9,7 +9,8 @@ import pytest
 from pytest_kbrel import stats
 from pytest_kbrel.gates import with_family
 from pytest_kbrel.records import CaseResult, GateResult, Table
-from tests.gates.tables import answers, case, consistency, decided, gate
+from pytest_kbrel.stats.paired_rates import drop_p, mcnemar
+from tests.gates.tables import answers, case, consistency, decided, gate, run_of
 
 BEFORE = "+" * 90 + "-" * 20 + "?" * 10
 AFTER = "-" * 12 + BEFORE[12:]
@@ -37,8 +38,8 @@ def test_a_drop_is_how_much_worse_the_metric_is(metric: str) -> None:
     assert (actual.low, actual.high) == tuple(
         sorted((sign * value.delta_low, sign * value.delta_high))
     )
-    assert actual.p == pytest.approx(stats.drop_p(120, 12, 0, 0.01))
-    assert value.p == pytest.approx(stats.mcnemar(12, 0))
+    assert actual.p == pytest.approx(drop_p(120, 12, 0, 0.01))
+    assert value.p == pytest.approx(mcnemar(12, 0))
     assert actual.p_sidak == pytest.approx(1 - (1 - actual.p) ** 9)
 
 
@@ -105,7 +106,7 @@ def test_the_p_values_of_a_run_are_corrected_together() -> None:
             same,
             comparisons=4,
         ),
-        decided(case(*demands, slice="c"), same, baseline_asked=True, comparisons=4),
+        decided(case(*demands, slice="c"), same, baseline=run_of(), comparisons=4),
     ]
     actual = with_family(cases)
     made = [one for result in actual for one in result.gates if one.p is not None]

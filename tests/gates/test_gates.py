@@ -17,8 +17,8 @@ from pytest_kbrel.records import (
     Unmatched,
 )
 from tests.gates.tables import (
+    against,
     answers,
-    blessed,
     case,
     consistency,
     decided,
@@ -264,13 +264,7 @@ def test_facts_that_were_asked_in_vain_are_not_called_unasked() -> None:
     )
     assert result.unmatched == Unmatched(unanswered=("Q030",), unasked=("Q031",))
     # Decided again without its suite, it is the record that knows.
-    again = compare_case(
-        result,
-        demands.gates,
-        baseline=blessed(answers("+" * 32)),
-        baseline_asked=True,
-        comparisons=1,
-    )
+    again = compare_case(result, demands.gates, against(result, answers("+" * 32)))
     assert again.unmatched == result.unmatched
 
 

@@ -16,6 +16,8 @@ from pytest_kbrel.models.registry import gives_answer_probabilities, read_spec
 from pytest_kbrel.planning.gate_power import power_of_gates
 from pytest_kbrel.probes.head_to_tail import COLUMNS
 from pytest_kbrel.records import Gate, Table
+from pytest_kbrel.stats.paired_rates import rate_mde
+from pytest_kbrel.stats.power import mde
 from tests.gates.tables import (
     HEAD_TO_TAIL,
     RELIABILITY,
@@ -68,21 +70,21 @@ def test_the_drop_of_a_rate_is_that_of_a_run_in_which_a_tenth_of_the_facts_chang
 ):
     actual = ahead("accuracy", "max_drop", 0.08, n=200)
     assert (actual.n, actual.groups, actual.wordings) == (200, None, 1)
-    assert actual.mde == stats.rate_mde(200, 20, ALPHA, 0.04)
+    assert actual.mde == rate_mde(200, 20, ALPHA, 0.04)
     # A share of the blessed accuracy, .75, must be left: .875 of it by half the distance.
     ratio = ahead("accuracy", "recovery", 0.75, 200, answers("+++-" * 50))
-    assert ratio.mde == stats.rate_mde(200, 20, ALPHA, 0.125 * 0.75)
+    assert ratio.mde == rate_mde(200, 20, ALPHA, 0.125 * 0.75)
 
 
 def test_facts_that_a_blessed_run_lacks_are_in_no_drop() -> None:
     actual = ahead("accuracy", "max_drop", 0.1, 50, answers("+" * 30))
-    assert (actual.n, actual.mde) == (30, stats.rate_mde(30, 3, ALPHA, 0.05))
+    assert (actual.n, actual.mde) == (30, rate_mde(30, 3, ALPHA, 0.05))
 
 
 def test_facts_asked_in_several_wordings_change_less() -> None:
     actual = ahead("accuracy", "max_drop", 0.08, n=200, wordings=3)
     se = math.sqrt(0.1 * (0.2 + 0.8 / 3) / 200)
-    assert actual.mde == 0.04 + stats.mde(se, 199, ALPHA)
+    assert actual.mde == 0.04 + mde(se, 199, ALPHA)
     assert actual.wordings == 3
 
 
@@ -97,7 +99,7 @@ def test_facts_that_share_an_answer_count_as_fewer() -> None:
     assert df is not None
     assert alone.mde is not None
     se = math.sqrt(max(0.1, alone.mde) / 200)
-    assert actual.mde == stats.mde(se, df, ALPHA) > alone.mde
+    assert actual.mde == mde(se, df, ALPHA) > alone.mde
 
 
 def test_the_drop_of_another_figure_is_found_by_the_baselines_spread() -> None:
@@ -113,7 +115,7 @@ def test_the_drop_of_another_figure_is_found_by_the_baselines_spread() -> None:
     se = figure.estimate([before]).se
     assert se is not None
     # Two figures of the same error, correlated by .8.
-    plain = 0.025 + stats.mde(math.sqrt(2 * (1 - 0.8)) * se, 399, ALPHA)
+    plain = 0.025 + mde(math.sqrt(2 * (1 - 0.8)) * se, 399, ALPHA)
     assert actual.mde == pytest.approx(plain)
 
 

@@ -14,6 +14,7 @@ from pytest_kbrel.gates.reasons import (
     power,
 )
 from pytest_kbrel.records import MetricValue
+from pytest_kbrel.stats import power as detection
 from tests.gates.test_statistics import figure
 
 
@@ -28,7 +29,7 @@ def measured(
         "delta": -0.25,
         "paired": 9,
     }
-    spread = None if mde is None else (mde / stats.mde(1.0, 30.0, 0.05), 30.0)
+    spread = None if mde is None else (mde / detection.mde(1.0, 30.0, 0.05), 30.0)
     difference = stats.Difference(
         estimate=stats.Estimate(**(estimate or {})), spread=spread
     )

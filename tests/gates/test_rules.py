@@ -199,7 +199,7 @@ def test_a_quotient_is_compared_as_surely_as_the_facts_that_count_in_it_allow() 
     table = Table(columns=("x", "k"), rows=rows)
     figures = figures_of([quotient("c", "x", "k", better="higher", over="k")])
     measurement = measure_figures(figures, (table,), (pair(table, table),), alpha=0.05)
-    actual = measurement.contrast(measurement.figures[0], 1.0).estimate
+    actual = measurement.figures[0].contrast(1.0).estimate
     # Two imagined facts beside twenty, each of which moves the figure as far as 1.96 of the ten could.
     assert actual.low == pytest.approx(-2.0930 * 20 / 22 * 1.9600 / 10, rel=1e-4)
 

@@ -10,6 +10,8 @@ import pytest
 from pytest_kbrel import stats
 from pytest_kbrel.gates import is_decided, planned_looks, with_looks_told
 from pytest_kbrel.records import CaseResult, Gate, Looks
+from pytest_kbrel.stats.paired_rates import drop_p, tango
+from pytest_kbrel.stats.sequential import boundaries
 from tests.gates.tables import answers, case, decided, gate
 
 WORLD = gate("accuracy", "max_drop", 0.08, beyond=0.02)
@@ -62,8 +64,8 @@ def test_an_early_pass_lies_within_the_interval_of_its_look() -> None:
     # At look 4 of 10 each end holds at z = 3.367: 200 facts of which 1 was lost are not within 0.08.
     few, many = at_look(4, 200, 4).gates[0], at_look(4, 400, 4).gates[0]
     assert (few.verdict, many.verdict) == ("inconclusive", "pass")
-    z = stats.boundaries(0.025, stats.equal_shares(10))[3]
-    assert many.high == pytest.approx(-stats.tango(400, 4, 0, z)[0], abs=1e-9)
+    z = boundaries(0.025, 10)[3]
+    assert many.high == pytest.approx(-tango(400, 4, 0, z)[0], abs=1e-9)
     assert many.high is not None
     assert many.high <= 0.08
 
@@ -74,11 +76,11 @@ def test_an_early_failure_has_a_p_below_the_family_level_over_all_looks() -> Non
     assert actual.verdict == "fail"
     assert actual.p is not None
     assert actual.p_sidak is not None
-    assert stats.drop_p(160, 40, 1, 0.02) < actual.p < stats.sidak(20)
+    assert drop_p(160, 40, 1, 0.02) < actual.p < stats.sidak(20)
     assert actual.p_sidak < 0.05
     # The plain p of fewer lost facts is below the level of a case, and not beyond the boundary of this look.
     weaker = at_look(4, 160, 17, 1).gates[0]
-    assert stats.drop_p(160, 17, 1, 0.02) < stats.sidak(20)
+    assert drop_p(160, 17, 1, 0.02) < stats.sidak(20)
     assert weaker.verdict == "inconclusive"
 
 
@@ -116,9 +118,7 @@ def stopping(
     rng = np.random.default_rng(7)
     looks = planned_looks(case(WORLD), n)
     sizes = [look.asked for look in looks]
-    passing = [
-        stats.boundaries(0.025, stats.equal_shares(10))[number] for number in range(10)
-    ]
+    passing = [boundaries(0.025, 10)[number] for number in range(10)]
     level, cached = stats.sidak(m), {}
     counts = {"pass": 0, "fail": 0}
     facts = 0
@@ -129,10 +129,8 @@ def stopping(
             b, c = int(down[size - 1]), int(up[size - 1])
             key = number, b, c
             if key not in cached:
-                p = stats.sequential_p(
-                    stats.drop_p(size, b, c, within / 2), 10, number + 1
-                )
-                worst = -stats.tango(size, b, c, passing[number])[0]
+                p = stats.sequential_p(drop_p(size, b, c, within / 2), 10, number + 1)
+                worst = -tango(size, b, c, passing[number])[0]
                 nothing = number == 9 and b == 0
                 cached[key] = (
                     "pass"

@@ -34,9 +34,8 @@ def printed(
 
 
 def against(published: PublishedCase | None, table: Table, *gates: Gate) -> CaseResult:
-    return decided(
-        case(*gates), table, baseline=published, baseline_asked=True, paper=PAPER
-    )
+    cases = {} if published is None else {case().id: published}
+    return decided(case(*gates), table, baseline=run_of(cases=cases, paper=PAPER))
 
 
 def only(result: CaseResult) -> GateResult:

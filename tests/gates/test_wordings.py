@@ -55,8 +55,7 @@ def against(before: Table, after: Table, *gates: Gate) -> CaseResult:
     return decided(
         case(*gates),
         after,
-        baseline=BaselineCase(key="k", table=read, metrics=()),
-        baseline_asked=True,
+        BaselineCase(key="k", table=read, metrics=()),
     )
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pytest_kbrel.metrics.base import difference, mean, quotient, ratio
+from tests.metrics import value_of
 
 
 def test_a_ratio_is_that_of_each_pair_and_undefined_over_nothing() -> None:
@@ -20,12 +21,12 @@ def test_a_ratio_is_that_of_each_pair_and_undefined_over_nothing() -> None:
 
 def test_a_metric_of_columns_by_hand() -> None:
     rows = [[1.0, 0.5], [0.0, 1.0], [1.0, 0.0], [1.0, 0.5]]
-    assert mean("m", "a", better="higher").of([row[:1] for row in rows]) == 3 / 4
-    assert quotient("q", "a", "b", better="higher").of(rows) == 3 / 2
-    assert difference("d", "a", "b", better="higher").of(rows) == (3 - 2) / 4
-    assert difference("d", "a", "b", 5, better="higher").of(rows) == pytest.approx(
-        (3 - 2) / 4 / 5
-    )
+    assert value_of(mean("m", "a", better="higher"), [row[:1] for row in rows]) == 3 / 4
+    assert value_of(quotient("q", "a", "b", better="higher"), rows) == 3 / 2
+    assert value_of(difference("d", "a", "b", better="higher"), rows) == (3 - 2) / 4
+    assert value_of(
+        difference("d", "a", "b", 5, better="higher"), rows
+    ) == pytest.approx((3 - 2) / 4 / 5)
 
 
 def test_without_facts_a_metric_is_undefined() -> None:
@@ -34,4 +35,4 @@ def test_without_facts_a_metric_is_undefined() -> None:
         quotient("q", "a", "b", better="lower"),
         difference("d", "a", "b", better="higher"),
     ):
-        assert np.isnan(metric.of([])), metric.name
+        assert np.isnan(value_of(metric, [])), metric.name

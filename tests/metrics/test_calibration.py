@@ -13,6 +13,7 @@ from pytest_kbrel.metrics.calibration import (
     calibration_metrics,
     ece,
 )
+from tests.metrics import value_of
 
 # Answered, correct, probability: the most probable answer is right, the least probable one wrong.
 ROWS = np.array([[1, 1, 0.9], [1, 0, 0.8], [1, 1, 0.6], [1, 0, 0.2], [0, 0, 0.99]])
@@ -31,7 +32,9 @@ def of(name, rows):
         "answer_prob": rows[:, 2],
         "squared_error": rows[:, 0] * (rows[:, 2] - rows[:, 1]) ** 2,
     }
-    return metric.of(np.stack([values[column] for column in metric.columns], axis=1))
+    return value_of(
+        metric, np.stack([values[column] for column in metric.columns], axis=1)
+    )
 
 
 @pytest.mark.parametrize(

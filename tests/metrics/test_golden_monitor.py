@@ -23,6 +23,7 @@ from pytest_kbrel.records import (
 )
 from tests.function_model import FunctionModel
 from tests.golden import figures_of
+from tests.metrics import value_of
 
 Figures = dict[tuple[str, str], dict[str, float]]
 
@@ -125,7 +126,9 @@ class TestTable7:
             metric.name: metric for metric in metrics_for("monitor", "P37", columns)
         }
         actual = {
-            name: metrics[name].of([[of[column] for column in metrics[name].columns]])
+            name: value_of(
+                metrics[name], [[of[column] for column in metrics[name].columns]]
+            )
             for name in ("pfd", "ird", "anchor_prob", "monitor")
         }
         assert actual == pytest.approx(

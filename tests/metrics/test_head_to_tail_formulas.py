@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from pytest_kbrel.catalogue.metrics import METRICS, SLICE_METRICS
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
-from pytest_kbrel.metrics.head_to_tail import hallucination, head_to_tail_metrics
+from pytest_kbrel.metrics.head_to_tail import head_to_tail_metrics
 from tests.golden import figures_of
+from tests.metrics import value_of
 
 COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
 # With probabilities of the answers there are the metrics of calibration as well.
@@ -19,8 +20,8 @@ EVERY = (*COLUMNS, ANSWERED, *PROBABILITIES)
 def measured(rows: list[list[float]]) -> dict[str, float]:
     array = np.array(rows, dtype=float)
     return {
-        metric.name: metric.of(
-            array[:, [COLUMNS.index(name) for name in metric.columns]]
+        metric.name: value_of(
+            metric, array[:, [COLUMNS.index(name) for name in metric.columns]]
         )
         for metric in head_to_tail_metrics(COLUMNS)
     }
@@ -94,7 +95,7 @@ def test_a_table_from_before_the_later_columns_keeps_its_metrics() -> None:
     hallucinated = {
         metric.name: metric for metric in head_to_tail_metrics(COLUMNS[:4])
     }["hallucination"]
-    assert hallucinated.of([[1, 0], [0, 1], [0, 0], [0, 0]]) == 0.5
+    assert value_of(hallucinated, [[1, 0], [0, 1], [0, 0], [0, 0]]) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,7 @@ def test_a_table_from_before_the_later_columns_keeps_its_metrics() -> None:
 def test_printed_hallucination_is_what_accuracy_and_missing_leave(
     table: int, scores: tuple[str, ...], places: int
 ) -> None:
+    (_, hallucinated, *_) = head_to_tail_metrics(COLUMNS[:4])
     printed: dict[tuple[str, ...], dict[str, float]] = {}
     for row, value in figures_of("head_to_tail.csv", table):
         place = (row["bucket"], row["domain"], row["model"])
@@ -116,7 +118,8 @@ def test_printed_hallucination_is_what_accuracy_and_missing_leave(
     assert len(whole) == places
     for of in whole:
         for score in scores:
-            left = hallucination(of[f"a_{score}"], of["m"])
+            rates = np.array([of[f"a_{score}"], of["m"]])
+            left = float(hallucinated.formula(rates, np.ones(())))
             assert left == pytest.approx(of[f"h_{score}"], abs=0.0015)
 
 

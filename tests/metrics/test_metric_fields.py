@@ -10,6 +10,7 @@ import pytest
 from pytest_kbrel.catalogue.metrics import METRICS
 from pytest_kbrel.metrics import MetricFormula, metrics_for
 from pytest_kbrel.metrics.reliability import control_metrics
+from tests.metrics import value_of
 
 SHARE, SIGNED, HALF, AMOUNT = (0.0, 1.0), (-1.0, 1.0), (0.0, 0.5), (0.0, math.inf)
 RATE = True
@@ -293,4 +294,7 @@ def test_rows_in_single_precision_are_added_in_double() -> None:
     metric = {
         m.name: m for m in metrics_for("head_to_tail", "x", HEAD_TO_TAIL_COLUMNS)
     }["accuracy_f1"]
-    assert metric.of(np.array([[2.0**24], [1.0]], dtype=np.float32)) == (2**24 + 1) / 2
+    assert (
+        value_of(metric, np.array([[2.0**24], [1.0]], dtype=np.float32))
+        == (2**24 + 1) / 2
+    )

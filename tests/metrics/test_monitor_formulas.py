@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from pytest_kbrel.metrics.monitor import degree, ird, monitor_metrics, pad, pfd
+from tests.metrics import value_of
 
 
 @pytest.mark.parametrize(
@@ -50,8 +51,8 @@ def test_degrees_are_means_over_tokens_and_prompts() -> None:
     ],
 )
 def test_wrong_shapes_are_refused(anchor: list[float], others: list[float]) -> None:
-    for degree_of, what in ((pfd, "frames"), (ird, "negatives")):
-        with pytest.raises(ValueError, match=rf"and {what} of shape"):
+    for degree_of in (pfd, ird):
+        with pytest.raises(ValueError, match="and others of shape"):
             degree_of(anchor, others)
 
 
@@ -82,8 +83,8 @@ ROWS = np.array(
 
 def test_metrics_of_a_relation_by_hand() -> None:
     result = {
-        metric.name: metric.of(
-            ROWS[:, [COLUMNS.index(name) for name in metric.columns]]
+        metric.name: value_of(
+            metric, ROWS[:, [COLUMNS.index(name) for name in metric.columns]]
         )
         for metric in monitor_metrics(COLUMNS)
     }
@@ -109,7 +110,9 @@ def test_metrics_of_a_relation_by_hand() -> None:
 
 def test_nothing_kept_is_undefined_and_not_zero() -> None:
     for metric in monitor_metrics(COLUMNS):
-        assert math.isnan(metric.of(np.zeros((3, len(metric.columns))))), metric.name
+        assert math.isnan(value_of(metric, np.zeros((3, len(metric.columns))))), (
+            metric.name
+        )
         assert metric.undefined.startswith("no fact was kept")
 
 
@@ -133,8 +136,8 @@ def of(columns: tuple[str, ...], values: np.ndarray) -> dict[str, float]:
     table = {name: values[:, number] for number, name in enumerate(columns)}
     table.setdefault("kept", np.ones(len(values)))
     return {
-        metric.name: metric.of(
-            np.stack([table[name] for name in metric.columns], axis=1)
+        metric.name: value_of(
+            metric, np.stack([table[name] for name in metric.columns], axis=1)
         )
         for metric in monitor_metrics(("kept", *columns))
         if set(metric.columns) <= table.keys()
@@ -191,13 +194,13 @@ def test_the_ablated_score_is_a_ratio_of_sums_like_the_whole_one() -> None:
         if m.name == "monitor_ablated"
     )
     assert metric.columns == ("ablated:0+2", "anchor")
-    assert metric.of([[0.2, 0.5], [0.1, 1.0]]) == pytest.approx(0.3 / 1.5)
+    assert value_of(metric, [[0.2, 0.5], [0.1, 1.0]]) == pytest.approx(0.3 / 1.5)
     whole = next(
         m
         for m in monitor_metrics(("ablated:0+1+2", "anchor", *frames))
         if m.name == "monitor_ablated"
     )
-    assert math.isnan(whole.of([[0.2, 0.5]]))
+    assert math.isnan(value_of(whole, [[0.2, 0.5]]))
 
 
 def test_each_form_of_answering_has_its_own_accuracy() -> None:

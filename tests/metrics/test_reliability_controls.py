@@ -5,6 +5,7 @@ import math
 import pytest
 
 from pytest_kbrel.metrics.reliability import reliability_metrics
+from tests.metrics import value_of
 
 COLUMNS = (
     *(
@@ -36,8 +37,8 @@ def measured(
     kind: str, columns: tuple[str, ...] = COLUMNS, rows=ROWS
 ) -> dict[str, float]:
     return {
-        metric.name: metric.of(
-            [[row.get(column, 0) for column in metric.columns] for row in rows]
+        metric.name: value_of(
+            metric, [[row.get(column, 0) for column in metric.columns] for row in rows]
         )
         for metric in reliability_metrics(kind, columns)  # type: ignore[arg-type]
         if "_control_" in metric.name
@@ -102,8 +103,8 @@ def test_a_constant_answerer_is_consistent_and_no_better_than_its_control() -> N
     ]
     metrics = {metric.name: metric for metric in reliability_metrics("seen", COLUMNS)}
     value = {
-        name: metric.of(
-            [[row.get(column, 0) for column in metric.columns] for row in rows]
+        name: value_of(
+            metric, [[row.get(column, 0) for column in metric.columns] for row in rows]
         )
         for name, metric in metrics.items()
     }

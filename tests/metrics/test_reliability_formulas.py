@@ -7,10 +7,12 @@ import pytest
 
 from pytest_kbrel.catalogue.probes import RELIABILITY
 from pytest_kbrel.metrics import reliability
+from tests.metrics import value_of
 
 
 def test_a_model_that_says_unsure_to_all_unseen_is_fully_reliable_there() -> None:
-    assert reliability.iur(1.0, math.nan) == 1.0
+    metrics = {of.name: of for of in reliability.reliability_metrics("unseen")}
+    assert value_of(metrics["iur"], [[0.0], [0.0]]) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.gates import decide_aggregate, decide_case, silent_suites
+from pytest_kbrel.gates import Against, decide_aggregate, decide_case, silent_suites
 from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.base import question_of
@@ -191,14 +191,7 @@ def decided_case(case, model):
     actual = run_case(
         case, lambda requests, to: asker.ask(requests), lambda exchanges: None
     )
-    return decide_case(
-        case,
-        actual.table,
-        actual.errors,
-        baseline=None,
-        baseline_asked=False,
-        comparisons=1,
-    )
+    return decide_case(case, actual.table, actual.errors, Against())
 
 
 def gated(suite, answers, probability=sure):
@@ -206,7 +199,7 @@ def gated(suite, answers, probability=sure):
     model = FunctionModel(answers, probability)
     results = [decided_case(case, model) for case in suite.cases]
     over = [
-        decide_aggregate(aggregate, results, baseline=None, comparisons=1)
+        decide_aggregate(aggregate, results, Against())
         for aggregate in suite.aggregates
     ]
     return {result.id: result for result in (*results, *over)}

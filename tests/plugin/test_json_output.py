@@ -36,9 +36,6 @@ WORK = {
     "compare": ("run merged", "paired"),
     "report": ("run", "output"),
     "comment": ("run", "comment"),
-    "cache info": ("", "models"),
-    "cache export": ("--output=answers.jsonl", "answers"),
-    "cache prune": ("--all", "forgotten"),
 }
 # What each command refuses; tests/cli has what argparse refuses.
 REFUSED = {
@@ -52,9 +49,6 @@ REFUSED = {
     "compare": "nowhere",
     "report": "nowhere",
     "comment": "nowhere",
-    "cache info": "nowhere",
-    "cache export": "nowhere --output=x.jsonl",
-    "cache prune": "",
 }
 
 

@@ -16,6 +16,7 @@ from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import Exchange, Generated, Scored, Table
 from pytest_kbrel.suites import load_suite
+from tests.metrics import value_of
 from tests.probes.script_oracle import Script, Told, trimmed
 from tests.probes.trained_checkpoints import ENDINGS, ENDS, FRAMES, make_trained, taught
 
@@ -67,8 +68,8 @@ def measured(
         for row in result.table.rows
     }
     figures = {
-        metric.name: metric.of(
-            [[row[name] for name in metric.columns] for row in rows.values()]
+        metric.name: value_of(
+            metric, [[row[name] for name in metric.columns] for row in rows.values()]
         )
         for metric in metrics_for("monitor", "P36", columns)
     }
@@ -191,8 +192,9 @@ def test_six_frames_are_six_everywhere(model, capitals, variant):
     by = {
         metric.name: metric for metric in metrics_for("monitor", "P36", table.columns)
     }
-    result = by["saving_calls"].of(
-        [[row[name] for name in by["saving_calls"].columns] for row in counted]
+    result = value_of(
+        by["saving_calls"],
+        [[row[name] for name in by["saving_calls"].columns] for row in counted],
     )
     assert result == pytest.approx(42 / 12)
     fact = next(row.fact_id for row in table.rows if row.values[0])

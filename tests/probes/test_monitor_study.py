@@ -19,6 +19,7 @@ from pytest_kbrel.records import (
     ScoreRequest,
     Table,
 )
+from tests.metrics import value_of
 from tests.probes.conftest import CAPITAL, FRANCE, NORWAY, Oracle, make_case
 from tests.probes.monitor.test_monitor import believe, generated
 
@@ -40,7 +41,9 @@ def figures(table: Table) -> dict[str, float]:
     """The metrics of a table."""
     rows = [dict(zip(table.columns, row.values, strict=True)) for row in table.rows]
     return {
-        metric.name: metric.of([[row[name] for name in metric.columns] for row in rows])
+        metric.name: value_of(
+            metric, [[row[name] for name in metric.columns] for row in rows]
+        )
         for metric in metrics_for("monitor", "P36", table.columns)
     }
 

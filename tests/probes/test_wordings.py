@@ -19,6 +19,7 @@ from pytest_kbrel.records import (
     Reply,
     read_digest,
 )
+from tests.metrics import value_of
 from tests.probes.conftest import CAPITAL, FRANCE, NORWAY, Oracle, make_case
 
 TOWNS = ("Rome", "Madrid", "Berlin", "Vienna", "Lisbon")
@@ -79,7 +80,7 @@ def test_a_fact_is_the_mean_over_its_wordings(columns_of):
     }
     accuracy = figures["accuracy"]
     rows = [[values[name] for name in accuracy.columns]] * 2
-    assert accuracy.of(rows) == pytest.approx(1 / 3)
+    assert value_of(accuracy, rows) == pytest.approx(1 / 3)
 
 
 def test_roles_tell_the_wordings_apart_and_the_first_is_as_ever():
@@ -167,7 +168,7 @@ def test_probabilities_of_answers_are_in_the_brier_score_alone():
         for row in table.rows
     ]
     # Of each fact one right answer and one wrong one; "unsure" does not count.
-    assert brier.of(rows) == pytest.approx((0.2**2 + 0.8**2) / 2)
+    assert value_of(brier, rows) == pytest.approx((0.2**2 + 0.8**2) / 2)
 
 
 @pytest.mark.parametrize("scenario", ["fewest", "most"])

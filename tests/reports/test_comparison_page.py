@@ -9,6 +9,7 @@ import pytest
 from pytest_kbrel.cli import main
 from pytest_kbrel.cli.compare.models import (
     ComparedModel,
+    case_of,
     correlated_points,
     figure_tables,
     size_in,
@@ -75,9 +76,10 @@ def test_the_page_is_the_reports_in_policy_styles_and_script():
 
 def test_names_of_models_and_all_else_are_text():
     run = runs.hostile()
+    cases = [replace(case, label=runs.HOSTILE[8]) for case in run.cases]
+    run = replace(run, cases=tuple(cases))
     names = dict.fromkeys((runs.HOSTILE[0], runs.HOSTILE[2], runs.HOSTILE[8]), run)
-    labels = {case.id: runs.HOSTILE[8] for case in run.cases}
-    page = comparison_html(comparison_of(names, first=runs.HOSTILE[6], labels=labels))
+    page = comparison_html(comparison_of(names, first=runs.HOSTILE[6]))
     tags = Page(page)
     assert (tags.tags.count("script"), tags.tags.count("img")) == (1, 0)
     assert "<script>alert(1)</script>" in "".join(tags.text)
@@ -122,10 +124,10 @@ def of_sizes(*names, case="monitor[overall]"):
             name=f"published/x/{name}",
             about="",
             cases={
-                ("", case): {
-                    "monitor": 0.5 - 0.01 * at,
-                    "accuracy": 0.3 + 0.01 * at * at,
-                }
+                ("", case): case_of(
+                    ("", case),
+                    {"monitor": 0.5 - 0.01 * at, "accuracy": 0.3 + 0.01 * at * at},
+                )
             },
             spec=name,
             parameters=size_in(name),
@@ -153,7 +155,7 @@ def test_figures_are_drawn_against_each_other_and_against_the_size():
     assert "<title>c: 0.470, 0.390</title>" in scatter
     drawing = scale.partition("</svg>")[0]
     # One family has two sizes, and of one model the size is not known.
-    assert (drawing.count("<circle"), drawing.count('class="trace t0"')) == (3, 2)
+    assert (drawing.count("<circle"), drawing.count('class="trace"')) == (3, 1)
     assert "1B" in drawing
     assert "7,000,000,000" in scale.partition("</figure>")[0]
 

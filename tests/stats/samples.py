@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pytest_kbrel import stats
 from pytest_kbrel.metrics.base import ratio
 from pytest_kbrel.stats import Sample
 
@@ -42,3 +43,33 @@ def macro(parts: Any) -> Any:
 def pooled(parts: Any) -> Any:
     """The mean of the first column over all members' rows."""
     return ratio(sum(t[..., 0] for t, _ in parts), sum(n for _, n in parts))
+
+
+def paired_difference(*of: Any, **how: Any) -> stats.Difference:
+    """Compare two samples with a statistic, and perhaps a share of the baseline."""
+    return stats.paired_difference(stats.Comparison(*of, **how))
+
+
+def bootstrap(
+    terms: Sequence[tuple[float, Sample]],
+    statistic: stats.Statistic,
+    *,
+    seed: int,
+    draws: int = 2000,
+) -> list[float]:
+    """Return the percentile interval of the weighted sum of ``statistic``, the same facts drawn in all terms."""
+    rng = np.random.default_rng(seed)
+    first = terms[0][1]
+    times = rng.multinomial(first.n, np.full(first.n, 1 / first.n), size=draws)
+    drawn = sum(
+        weight
+        * statistic(
+            [
+                (times[:, rows] @ values, times[:, rows].sum(axis=1))
+                for rows, values in zip(one.clusters, one.values, strict=True)
+            ]
+        )
+        for weight, one in terms
+    )
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    return [float(low), float(high)]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel import stats
-from pytest_kbrel.stats.paired_rates import trinomial_mid_p
+from pytest_kbrel.stats.paired_rates import drop_p, tango, trinomial_mid_p
 
 # n, lost, gained, Tango's interval of the drop, mid-p at S = 0, .025 and .05.
 WORKED = [
@@ -34,7 +34,7 @@ def test_worked_examples(
     ends: tuple[float, float],
     ps: tuple[float | None, float, float],
 ) -> None:
-    low, high = stats.tango(n, gained, lost)
+    low, high = tango(n, gained, lost)
     assert (low, high) == pytest.approx(ends, abs=6e-6)
     for allowed, p in zip((0.0, 0.025, 0.05), ps, strict=True):
         actual = trinomial_mid_p(n, lost, gained, allowed)
@@ -42,10 +42,10 @@ def test_worked_examples(
 
 
 def test_the_verdicts_of_the_worked_examples_have_these_ps_at_two_points() -> None:
-    assert stats.drop_p(120, 14, 1, 0.02) == pytest.approx(0.002319, abs=6e-7)
-    assert stats.drop_p(120, 9, 0, 0.0) == pytest.approx(0.000977, abs=6e-7)
-    assert stats.drop_p(120, 9, 0, 0.02) == pytest.approx(0.008148, abs=6e-7)
-    assert stats.drop_p(400, 30, 4, 0.02) == pytest.approx(0.000610, abs=6e-7)
+    assert drop_p(120, 14, 1, 0.02) == pytest.approx(0.002319, abs=6e-7)
+    assert drop_p(120, 9, 0, 0.0) == pytest.approx(0.000977, abs=6e-7)
+    assert drop_p(120, 9, 0, 0.02) == pytest.approx(0.008148, abs=6e-7)
+    assert drop_p(400, 30, 4, 0.02) == pytest.approx(0.000610, abs=6e-7)
 
 
 def by_enumeration(n: int, lost: int, gained: int, allowed: float) -> float:
@@ -91,9 +91,9 @@ def test_one_more_lost_fact_never_helps_and_one_more_gained_never_hurts(
     n: int, lost: int, gained: int, allowed: float
 ) -> None:
     n = max(n, lost + gained + 1)
-    p = stats.drop_p(n, lost, gained, allowed)
-    assert stats.drop_p(n, lost + 1, gained, allowed) <= p + 1e-9
-    assert stats.drop_p(n, lost, gained + 1, allowed) >= min(p, 0.999) - 4e-7
+    p = drop_p(n, lost, gained, allowed)
+    assert drop_p(n, lost + 1, gained, allowed) <= p + 1e-9
+    assert drop_p(n, lost, gained + 1, allowed) >= min(p, 0.999) - 4e-7
 
 
 def test_p_is_at_least_the_full_tail_where_hardly_a_fact_was_gained() -> None:
@@ -104,8 +104,8 @@ def test_p_is_at_least_the_full_tail_where_hardly_a_fact_was_gained() -> None:
         < level
         < scipy.stats.binom.sf(19, 1000, 0.01)
     )
-    assert stats.drop_p(1000, 20, 0, 0.01) > level
-    assert stats.drop_p(1000, 21, 0, 0.01) < level
+    assert drop_p(1000, 20, 0, 0.01) > level
+    assert drop_p(1000, 21, 0, 0.01) < level
 
 
 @given(
@@ -118,8 +118,8 @@ def test_a_rejected_drop_is_outside_the_interval(
     n: int, lost: int, gained: int, allowed: float
 ) -> None:
     n = max(n, lost + gained)
-    if stats.drop_p(n, lost, gained, allowed) <= 0.0102:
-        assert stats.tango(n, gained, lost)[0] > allowed - 1e-9
+    if drop_p(n, lost, gained, allowed) <= 0.0102:
+        assert tango(n, gained, lost)[0] > allowed - 1e-9
 
 
 @pytest.mark.parametrize("allowed", [0.0, 0.01, 0.025, 0.05])
@@ -150,7 +150,7 @@ def test_slices_that_lose_what_is_allowed_are_red_in_at_most_five_percent(
         low, high = 0, n - gained + 1
         while low < high:
             middle = (low + high) // 2
-            if stats.drop_p(n, middle, gained, allowed) < level:
+            if drop_p(n, middle, gained, allowed) < level:
                 high = middle
             else:
                 low = middle + 1

@@ -9,14 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel import stats
-from tests.stats.samples import macro, mean, sample
+from pytest_kbrel.stats.clusters import clustered_mean
+from pytest_kbrel.stats.estimates import ONE_CLUSTER
+from pytest_kbrel.stats.paired_rates import mcnemar, tango
+from tests.stats.samples import macro, mean, paired_difference, sample
 
 X = np.array([1, 1, 1, 0, 0, 0, -1, 0, 1, 0, 0, 0], dtype=float)
 OBJECTS = np.array([0] * 5 + [1] * 3 + [2] * 2 + [3] * 2)
 
 
 def test_the_worked_example() -> None:
-    by_object = stats.clustered_mean(X, OBJECTS)
+    by_object = clustered_mean(X, OBJECTS)
     assert by_object.value == pytest.approx(0.25)
     assert by_object.se == pytest.approx(0.262643, abs=6e-7)
     assert by_object.df == pytest.approx(2.53623, abs=6e-6)
@@ -55,7 +58,7 @@ def test_variance_and_degrees_of_freedom_are_those_of_the_matrix_form(
     weights = (
         np.full(len(x), 1 / len(x)) if equal else rng.dirichlet(np.full(len(x), 5.0))
     )
-    actual = stats.clustered_mean(x, objects, None if equal else weights)
+    actual = clustered_mean(x, objects, None if equal else weights)
     variance, df = matrix_form(x, objects, weights)
     assert actual.se**2 == pytest.approx(variance)
     assert actual.df == pytest.approx(df)
@@ -66,7 +69,7 @@ def test_clusters_of_equal_size_have_the_variance_of_their_means() -> None:
     rng = np.random.default_rng(0)
     means = rng.normal(size=9)
     x = np.repeat(means, 4)
-    actual = stats.clustered_mean(x, np.repeat(np.arange(9), 4))
+    actual = clustered_mean(x, np.repeat(np.arange(9), 4))
     assert actual.se == pytest.approx(means.std(ddof=1) / 3)
     assert actual.df == pytest.approx(8)
 
@@ -79,7 +82,7 @@ def test_it_is_the_cr2_of_a_regression_on_a_constant() -> None:
     fit = sm.OLS(x, np.ones(60)).fit(
         cov_type="cluster", cov_kwds={"groups": objects, "use_correction": False}
     )
-    assert stats.clustered_mean(x, objects).se == pytest.approx(
+    assert clustered_mean(x, objects).se == pytest.approx(
         float(fit.bse[0]) * np.sqrt(12 / 11)
     )
 
@@ -87,21 +90,21 @@ def test_it_is_the_cr2_of_a_regression_on_a_constant() -> None:
 def test_facts_that_all_have_their_own_object_are_independent() -> None:
     rng = np.random.default_rng(2)
     x = rng.normal(size=30)
-    actual = stats.clustered_mean(x, np.arange(30))
+    actual = clustered_mean(x, np.arange(30))
     assert actual.se == pytest.approx(x.std(ddof=1) / np.sqrt(30))
     assert actual.df == pytest.approx(29)
     assert actual.design_effect == pytest.approx(1)
 
 
 def test_one_object_has_no_test() -> None:
-    actual = stats.clustered_mean(np.array([1.0, 0.0, 0.0]), np.zeros(3, dtype=int))
+    actual = clustered_mean(np.array([1.0, 0.0, 0.0]), np.zeros(3, dtype=int))
     assert actual.se is None
     assert actual.p(0.0) is None
     assert actual.effective == 1
 
 
 def test_objects_that_changed_alike_leave_it_to_the_test_by_facts() -> None:
-    alike = stats.clustered_mean(np.full(6, 0.5), np.repeat([0, 1, 2], 2))
+    alike = clustered_mean(np.full(6, 0.5), np.repeat([0, 1, 2], 2))
     assert alike.p(0.1) == 0
     assert alike.p(0.5) == 0.5
     assert alike.p(0.6) == 1
@@ -109,7 +112,7 @@ def test_objects_that_changed_alike_leave_it_to_the_test_by_facts() -> None:
 
 
 def test_the_interval_holds_what_the_test_does_not_reject() -> None:
-    by_object = stats.clustered_mean(X, OBJECTS)
+    by_object = clustered_mean(X, OBJECTS)
     low, high = by_object.interval()
     assert by_object.p(low) == pytest.approx(0.025)
     assert by_object.p(high) == pytest.approx(0.975)
@@ -135,7 +138,7 @@ def test_coverage_holds_where_facts_of_an_object_change_together(
             rng.choice([-1, 1], size=len(objects)),
         )
         x = flips * sign
-        p = stats.clustered_mean(x.astype(float), objects).p(0.0)
+        p = clustered_mean(x.astype(float), objects).p(0.0)
         alarms += p is not None and p < 0.025
     assert alarms / runs < {0.0: 0.040, 0.1: 0.040, 0.5: 0.055}[correlation]
 
@@ -149,14 +152,14 @@ def compared(
     if better == "lower":
         before, after = after, before
     facts = {f"0/{number}": f"object {of}" for number, of in enumerate(objects)}
-    return stats.paired_difference(
+    return paired_difference(
         sample(after),
         sample(before),
         mean,
         better=better,  # type: ignore[arg-type]
         bounds=(0, 1),
         rate=rate,
-        clusters=stats.Clusters(of_fact=facts),
+        clusters=facts,
     )
 
 
@@ -164,16 +167,16 @@ def compared(
 @pytest.mark.parametrize("rate", [True, False])
 def test_the_larger_p_and_the_wider_side_decide(better: str, rate: bool) -> None:
     result = compared(X, OBJECTS, rate=rate, better=better)
-    by_object = stats.clustered_mean(X, OBJECTS)
+    by_object = clustered_mean(X, OBJECTS)
     assert result.clustered is not None
     assert (result.clustered.value, result.clustered.se) == pytest.approx(
         (0.25, by_object.se)
     )
     assert result.p == pytest.approx(0.211407, abs=6e-7)
     low, high = by_object.interval()
-    tango = stats.tango(12, 1, 4)
+    rates = tango(12, 1, 4)
     # No rate can change by more than 1.
-    ends = (max(min(low, tango[0]), -1.0), min(max(high, tango[1]), 1.0))
+    ends = (max(min(low, rates[0]), -1.0), min(max(high, rates[1]), 1.0))
     if better == "higher":
         ends = (-ends[1], -ends[0])
     if rate:
@@ -187,13 +190,13 @@ def test_the_larger_p_and_the_wider_side_decide(better: str, rate: bool) -> None
 def test_facts_without_common_objects_are_compared_by_facts_alone() -> None:
     result = compared(X, np.arange(12))
     assert result.clustered is None
-    assert result.p == pytest.approx(stats.mcnemar(4, 1))
+    assert result.p == pytest.approx(mcnemar(4, 1))
 
 
 def test_one_object_in_all_leaves_no_test() -> None:
     result = compared(X, np.zeros(12, dtype=int))
     assert (result.p, result.estimate.low, result.estimate.high) == (None, None, None)
-    assert result.estimate.note == stats.ONE_CLUSTER
+    assert result.estimate.note == ONE_CLUSTER
     assert result.worse == 4
 
 
@@ -205,15 +208,16 @@ def test_cases_count_by_their_weights() -> None:
     of_fact = {f"0/{i}": str(objects[i]) for i in range(12)} | {
         f"1/{i}": str(objects[12 + i]) for i in range(8)
     }
-    result = stats.paired_difference(
+    result = paired_difference(
         sample(1 - first, 1 - second),
         sample(np.ones(12), np.ones(8)),
         macro,
         better="higher",
-        clusters=stats.Clusters(of_fact=of_fact, case_weights=(0.5, 0.5)),
+        clusters=of_fact,
+        case_weights=(0.5, 0.5),
     )
     weights = np.concatenate([np.full(12, 1 / 24), np.full(8, 1 / 16)])
-    expected = stats.clustered_mean(np.concatenate([first, second]), objects, weights)
+    expected = clustered_mean(np.concatenate([first, second]), objects, weights)
     assert result.clustered is not None
     assert result.clustered.se == pytest.approx(expected.se)
     assert result.clustered.df == pytest.approx(expected.df)
@@ -223,10 +227,8 @@ def test_cases_count_by_their_weights() -> None:
 def test_a_recovered_share_has_its_clusters_too() -> None:
     before = np.array([1.0, 1, 1, 0, 1, 1, 0, 1, 1, 1, 0, 1])
     after = before - np.array([1.0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0])
-    clusters = stats.Clusters(
-        of_fact={f"0/{i}": str(of) for i, of in enumerate(OBJECTS)}
-    )
-    result = stats.paired_recovery(
+    clusters = {f"0/{i}": str(of) for i, of in enumerate(OBJECTS)}
+    result = paired_difference(
         sample(after),
         sample(before),
         mean,
@@ -236,7 +238,7 @@ def test_a_recovered_share_has_its_clusters_too() -> None:
         rate=True,
         clusters=clusters,
     )
-    expected = stats.clustered_mean(0.9 * before - after, OBJECTS)
+    expected = clustered_mean(0.9 * before - after, OBJECTS)
     assert result.clustered is not None
     assert result.clustered.se == pytest.approx(expected.se)
     assert result.p == pytest.approx(max(expected.p(0.0), result.tests[0].p(0.0)))  # type: ignore[type-var]
@@ -251,7 +253,7 @@ def test_many_facts_a_little_worse_and_few_much_better_are_no_loss(seed: int) ->
     for _ in range(600):
         # The mean change is 0: nine of ten facts lose .02, one gains .18.
         drops = np.where(rng.random(60) < 0.9, 0.02, -0.18) + rng.normal(0, 0.002, 60)
-        result = stats.paired_difference(
+        result = paired_difference(
             sample(1 - drops), sample(np.ones(60)), mean, better="higher"
         )
         alarms["t"] += result.tests[0].p(0.0) < 0.0026  # type: ignore[operator]

@@ -11,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel import stats
-from tests.stats.samples import macro, mean, pooled, quotient, sample
+from pytest_kbrel.stats.drop_tests import sign_flip
+from pytest_kbrel.stats.estimates import FRAGILE, SIGN_TEST, TOO_FEW
+from pytest_kbrel.stats.paired_rates import mcnemar, rate_recovery
+from tests.stats.samples import (
+    bootstrap,
+    macro,
+    mean,
+    paired_difference,
+    pooled,
+    quotient,
+    sample,
+)
 
 RNG = np.random.default_rng
 
@@ -26,7 +37,7 @@ def test_where_many_facts_changed_it_is_the_paired_t_test(
     before = rng.random(60)
     after = before + rng.normal(-0.02, 0.2, 60)
     expected = scipy.stats.ttest_rel(after, before, alternative=alternative)
-    result = stats.paired_difference(sample(after), sample(before), mean, better=better)  # type: ignore[arg-type]
+    result = paired_difference(sample(after), sample(before), mean, better=better)  # type: ignore[arg-type]
     assert result.tests[0].p(0.0) == pytest.approx(expected.pvalue)
     two_sided = scipy.stats.ttest_rel(after, before).confidence_interval(0.95)
     # Two imagined facts widen the interval a little.
@@ -45,7 +56,7 @@ def test_where_few_changed_it_is_the_exact_permutation_test(
     before = rng.random(40)
     after = before.copy()
     after[:9] += rng.normal(-0.1, 0.2, 9)
-    result = stats.paired_difference(sample(after), sample(before), mean, better=better)  # type: ignore[arg-type]
+    result = paired_difference(sample(after), sample(before), mean, better=better)  # type: ignore[arg-type]
     moved = (after - before)[:9]
     theirs = scipy.stats.permutation_test(
         (moved,),
@@ -61,7 +72,7 @@ def test_where_few_changed_it_is_the_exact_permutation_test(
 @given(st.integers(0, 8), st.integers(0, 8))
 def test_the_sign_flip_test_of_equal_steps_is_mcnemars(down: int, up: int) -> None:
     steps = np.array([-0.3] * down + [0.3] * up)
-    assert stats.sign_flip(steps) == pytest.approx(stats.mcnemar(down, up))
+    assert sign_flip(steps) == pytest.approx(mcnemar(down, up))
 
 
 def test_both_tests_agree_where_one_takes_over_from_the_other() -> None:
@@ -70,9 +81,7 @@ def test_both_tests_agree_where_one_takes_over_from_the_other() -> None:
     for shift in (-0.6, -0.3, 0.0, 0.3):
         after = before.copy()
         after[:16] += rng.normal(shift, 0.7, 16)
-        result = stats.paired_difference(
-            sample(after), sample(before), mean, better="higher"
-        )
+        result = paired_difference(sample(after), sample(before), mean, better="higher")
         exact = result.tests[0].p(0.0)
         t_test = scipy.stats.ttest_rel(after, before, alternative="less").pvalue
         assert exact == pytest.approx(t_test, rel=0.35)
@@ -82,12 +91,10 @@ def test_the_difference_of_ratios_agrees_with_a_paired_bootstrap() -> None:
     rng = RNG(2)
     before = rng.beta([2, 3], [3, 2], size=(150, 2))
     after = np.clip(before + rng.normal(0.03, 0.1, size=(150, 2)), 0, 1)
-    result = stats.paired_difference(
+    result = paired_difference(
         sample(after), sample(before), quotient, better="lower"
     ).estimate
-    drawn = stats.bootstrap(
-        [(1.0, sample(after)), (-1.0, sample(before))], quotient, seed=5
-    )
+    drawn = bootstrap([(1.0, sample(after)), (-1.0, sample(before))], quotient, seed=5)
     assert (result.low, result.high) == pytest.approx(drawn, abs=0.01)
 
 
@@ -101,9 +108,7 @@ def test_pairing_over_several_cases() -> None:
     welch = sum(variances) ** 2 / sum(
         v**2 / (len(d) - 1) for v, d in zip(variances, differences, strict=True)
     )
-    result = stats.paired_difference(
-        sample(*after), sample(*before), macro, better="higher"
-    )
+    result = paired_difference(sample(*after), sample(*before), macro, better="higher")
     value = np.mean([d.mean() for d in differences])
     assert result.estimate.value == pytest.approx(value)
     assert result.p == pytest.approx(scipy.stats.t.cdf(value / se, welch))
@@ -118,7 +123,7 @@ def test_facts_in_several_cases_have_obuchowskis_variance() -> None:
     per_fact = (after - before).sum(axis=0)
     delta = per_fact.sum() / 180
     se = math.sqrt(60 / 59 * ((per_fact - 3 * delta) ** 2).sum()) / 180
-    result = stats.paired_difference(
+    result = paired_difference(
         sample(*after, facts=[ids] * 3),
         sample(*before, facts=[ids] * 3),
         pooled,
@@ -136,7 +141,7 @@ def test_the_interval_is_bonett_and_prices_where_steps_are_whole() -> None:
     for n, down, up in ((100, 6, 2), (400, 3, 9)):
         before = np.array([1.0] * down + [0.0] * (n - down))
         after = np.array([0.0] * down + [1.0] * up + [0.0] * (n - down - up))
-        result = stats.paired_difference(
+        result = paired_difference(
             sample(after), sample(before), mean, better="higher", bounds=(0, 1)
         )
         worse, better = (down + 1) / (n + 2), (up + 1) / (n + 2)
@@ -152,7 +157,7 @@ def test_the_interval_is_bonett_and_prices_where_steps_are_whole() -> None:
 def test_equal_runs_do_not_differ_and_still_are_no_certainty(
     values: list[float],
 ) -> None:
-    result = stats.paired_difference(
+    result = paired_difference(
         sample(values), sample(values), mean, better="higher", bounds=(0, 1)
     )
     estimate, n = result.estimate, len(values)
@@ -163,7 +168,7 @@ def test_equal_runs_do_not_differ_and_still_are_no_certainty(
 
 
 def test_unchanged_without_bounds_has_no_interval() -> None:
-    result = stats.paired_difference(
+    result = paired_difference(
         sample([0.5] * 9), sample([0.5] * 9), mean, better="lower"
     )
     assert (result.estimate.value, result.estimate.low, result.estimate.high) == (
@@ -183,10 +188,10 @@ def test_the_first_change_never_narrows_the_interval_on_its_side(
     values: list[float], step: float
 ) -> None:
     before = sample(values)
-    none = stats.paired_difference(
+    none = paired_difference(
         before, before, mean, better="higher", bounds=(-1, 1)
     ).estimate
-    one = stats.paired_difference(
+    one = paired_difference(
         sample([values[0] + step, *values[1:]]),
         before,
         mean,
@@ -200,10 +205,8 @@ def test_the_first_change_never_narrows_the_interval_on_its_side(
 def test_worse_one_way_is_better_the_other_way(seed: int, n: int) -> None:
     rng = RNG(seed)
     before, after = rng.random(n), rng.random(n)
-    one = stats.paired_difference(sample(after), sample(before), mean, better="higher")
-    other = stats.paired_difference(
-        sample(before), sample(after), mean, better="higher"
-    )
+    one = paired_difference(sample(after), sample(before), mean, better="higher")
+    other = paired_difference(sample(before), sample(after), mean, better="higher")
     first, second = one.tests[0].p(0.0), other.tests[0].p(0.0)
     assert first is not None
     assert second is not None
@@ -224,7 +227,7 @@ def test_one_fact_more_that_is_lost_never_looks_better(seed: int, changed: int) 
     row = int(rng.integers(30))
     further[row] = before[row] - 1.0
     result = [
-        stats.paired_difference(
+        paired_difference(
             sample(v), sample(before), mean, better="higher", bounds=(0, 1)
         )
         for v in (after, further)
@@ -248,9 +251,7 @@ def over_cases(steps: list[tuple[float, float]], *cases: list[int]) -> stats.Dif
         sample(*([steps[row][run] for row in case] for case in cases), facts=facts)
         for run in (0, 1)
     )
-    return stats.paired_difference(
-        after, before, pooled, better="higher", bounds=(0, 1)
-    )
+    return paired_difference(after, before, pooled, better="higher", bounds=(0, 1))
 
 
 @given(STEPS, st.randoms(use_true_random=False))
@@ -338,22 +339,20 @@ def test_one_change_in_a_small_case_is_as_one_in_a_large_case(
 
 
 def test_one_fact_decides_nothing() -> None:
-    result = stats.paired_difference(
-        sample([0.0]), sample([1.0]), mean, better="higher"
-    )
+    result = paired_difference(sample([0.0]), sample([1.0]), mean, better="higher")
     assert (result.estimate.value, result.estimate.low, result.p) == (-1.0, None, None)
-    assert result.estimate.note == stats.TOO_FEW
+    assert result.estimate.note == TOO_FEW
 
 
 @pytest.mark.parametrize("n", [12, 20])
 def test_all_facts_moved_alike_is_judged_by_the_sign_test(n: int) -> None:
-    result = stats.paired_difference(
+    result = paired_difference(
         sample([0.0] * n), sample([0.5] * n), mean, better="higher", bounds=(0, 1)
     )
     assert result.tests[0].p(0.0) == pytest.approx(0.5 ** (n + 1), abs=0)
-    assert result.estimate.note == stats.SIGN_TEST
+    assert result.estimate.note == SIGN_TEST
     assert result.estimate.low < -0.5 < result.estimate.high < 0  # type: ignore[operator]
-    gained = stats.paired_difference(
+    gained = paired_difference(
         sample([0.5] * n), sample([0.0] * n), mean, better="higher", bounds=(0, 1)
     )
     assert gained.tests[0].p(0.0) == pytest.approx(1 - 0.5 ** (n + 1), abs=0)
@@ -365,11 +364,9 @@ def test_one_case_lost_as_a_whole_and_one_gained_are_no_unchanged_run(
     n: int, statistic: stats.Statistic
 ) -> None:
     before, after = sample([0.5] * n, [0.5] * n), sample([0.0] * n, [1.0] * n)
-    result = stats.paired_difference(
-        after, before, statistic, better="higher", bounds=(0, 1)
-    )
+    result = paired_difference(after, before, statistic, better="higher", bounds=(0, 1))
     assert (result.estimate.value, result.p) == (pytest.approx(0), pytest.approx(0.5))
-    assert result.estimate.note == stats.SIGN_TEST
+    assert result.estimate.note == SIGN_TEST
 
 
 @pytest.mark.parametrize("better", ["higher", "lower"])
@@ -391,7 +388,7 @@ def test_cases_that_each_moved_as_a_whole_are_set_off_against_each_other(
     column = 2 * gained * 20
     exact = (ways[:column].sum() + ways[column] / 2) / 2**40
     steps = (-lost, gained) if better == "higher" else (lost, -gained)
-    result = stats.paired_difference(
+    result = paired_difference(
         sample(*([0.5 + step / 10] * 20 for step in steps)),
         sample([0.5] * 20, [0.5] * 20),
         pooled,
@@ -403,7 +400,7 @@ def test_cases_that_each_moved_as_a_whole_are_set_off_against_each_other(
 
 
 def test_three_facts_lost_of_three_are_too_few_for_a_direction() -> None:
-    result = stats.paired_difference(
+    result = paired_difference(
         sample([0.0] * 3), sample([0.5] * 3), mean, better="higher"
     )
     assert result.tests[0].p(0.0) == 0.0625
@@ -411,7 +408,7 @@ def test_three_facts_lost_of_three_are_too_few_for_a_direction() -> None:
 
 
 def test_undefined_in_the_baseline_is_no_difference() -> None:
-    result = stats.paired_difference(
+    result = paired_difference(
         sample([[0.5, 1.0]] * 3), sample([[0.0, 0.0]] * 3), quotient, better="lower"
     )
     assert (result.estimate.value, result.p, result.estimate.note) == (
@@ -422,7 +419,7 @@ def test_undefined_in_the_baseline_is_no_difference() -> None:
 
 
 def test_a_difference_that_rests_on_one_fact_has_no_interval() -> None:
-    result = stats.paired_difference(
+    result = paired_difference(
         sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]]),
         sample([[0.9, 1.0], [0.0, 0.0], [0.0, 0.0]]),
         quotient,
@@ -430,7 +427,7 @@ def test_a_difference_that_rests_on_one_fact_has_no_interval() -> None:
         bounds=(0, 1),
     )
     assert (result.estimate.value, result.p) == (pytest.approx(-0.2), None)
-    assert result.estimate.note == stats.FRAGILE
+    assert result.estimate.note == FRAGILE
 
 
 def test_the_detectable_drop_is_detected_with_80_percent_power() -> None:
@@ -439,12 +436,12 @@ def test_the_detectable_drop_is_detected_with_80_percent_power() -> None:
     result = 0
     for _ in range(400):
         noise = rng.normal(0, sd, n)
-        difference = stats.paired_difference(
+        difference = paired_difference(
             sample(noise), sample(np.zeros(n)), mean, better="higher"
         )
         mde = stats.detectable(difference, 0.0, alpha)
         assert mde is not None
-        shifted = stats.paired_difference(
+        shifted = paired_difference(
             sample(noise - mde), sample(np.zeros(n)), mean, better="higher"
         )
         assert shifted.p is not None
@@ -468,7 +465,7 @@ def test_recovery_of_a_mean_is_a_t_interval_of_the_contrast(
     rng = RNG(6)
     before = rng.random(200)
     after = before + rng.normal(0, 0.1, 200)
-    result = stats.paired_recovery(
+    result = paired_difference(
         sample(after), sample(before), mean, 0.9, better=better, bounds=(0, 1)
     ).estimate  # type: ignore[arg-type]
     contrast = after - 0.9 * before if better == "higher" else before - 0.9 * after
@@ -482,7 +479,7 @@ def test_recovery_of_a_mean_is_a_t_interval_of_the_contrast(
 
 def test_recovery_of_a_rate_is_judged_by_the_counts() -> None:
     before, after = [1.0] * 80 + [0.0] * 20, [1.0] * 78 + [0.0] * 22
-    result = stats.paired_recovery(
+    result = paired_difference(
         sample(after),
         sample(before),
         mean,
@@ -492,12 +489,12 @@ def test_recovery_of_a_rate_is_judged_by_the_counts() -> None:
         rate=True,
     ).estimate
     counts = stats.Flips(n=100, down=2, up=0, both=78)
-    expected = stats.rate_recovery(counts, 0.9)
+    expected = rate_recovery(counts, 0.9)
     assert dataclasses.replace(result, high=None) == expected
-    other = stats.rate_recovery(counts.mirrored, 1 / 0.9).low
+    other = rate_recovery(counts.mirrored, 1 / 0.9).low
     assert other is not None
     assert result.high == pytest.approx(-0.9 * other)
-    lower = stats.paired_recovery(
+    lower = paired_difference(
         sample(before),
         sample(after),
         mean,

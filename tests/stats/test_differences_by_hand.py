@@ -10,7 +10,8 @@ import pytest
 import scipy.stats
 
 from pytest_kbrel import stats
-from tests.stats.samples import mean, pooled, quotient, sample
+from pytest_kbrel.stats.drop_tests import sign_flip
+from tests.stats.samples import mean, paired_difference, pooled, quotient, sample
 
 RNG = np.random.default_rng
 Z = 1.959964
@@ -29,7 +30,7 @@ def test_how_far_unchanged_figures_may_have_moved_depends_on_their_reach() -> No
         ((2, 5), None, 3 * Z / 32),
         ((-1, 1), 10, 3 * 2 * Z / 32),
     ):
-        result = stats.paired_difference(
+        result = paired_difference(
             sample(values),
             sample(values),
             mean,
@@ -42,7 +43,7 @@ def test_how_far_unchanged_figures_may_have_moved_depends_on_their_reach() -> No
         )
         assert (result.estimate.se, result.estimate.df) == (pytest.approx(margin), 29)
         none = [0.0] * 30
-        recovered = stats.paired_recovery(
+        recovered = paired_difference(
             sample(none),
             sample(none),
             mean,
@@ -55,7 +56,7 @@ def test_how_far_unchanged_figures_may_have_moved_depends_on_their_reach() -> No
 
 
 def test_an_interval_of_a_difference_ends_where_no_difference_can_be() -> None:
-    result = stats.paired_difference(
+    result = paired_difference(
         sample([0.0, 0.1, 0.0]),
         sample([1.0, 1.0, 0.9]),
         mean,
@@ -63,7 +64,7 @@ def test_an_interval_of_a_difference_ends_where_no_difference_can_be() -> None:
         bounds=(0, 1),
     ).estimate
     assert result.low == -1.0
-    gained = stats.paired_difference(
+    gained = paired_difference(
         sample([1.0, 1.0, 0.9]),
         sample([0.0, 0.1, 0.0]),
         mean,
@@ -80,7 +81,7 @@ def test_the_detectable_drop_is_by_imagined_facts_where_few_changed_and_by_the_t
     steps = np.linspace(-0.47, 0.31, moved)
     before, after = np.full(60, 0.5), np.full(60, 0.5)
     after[:moved] += steps
-    result = stats.paired_difference(
+    result = paired_difference(
         sample(after), sample(before), mean, better="higher", bounds=(0, 1)
     )
     error = result.estimate.se if moved == 16 else scipy.stats.sem(after - before)
@@ -89,7 +90,7 @@ def test_the_detectable_drop_is_by_imagined_facts_where_few_changed_and_by_the_t
     )
     paired = scipy.stats.ttest_rel(after, before, alternative="less").pvalue
     assert result.tests[0].p(0.0) == pytest.approx(
-        stats.sign_flip(steps) if moved == 16 else paired
+        sign_flip(steps) if moved == 16 else paired
     )
     # The imagined facts widen the interval.
     assert result.estimate.se > scipy.stats.sem(after - before) * 60 / 62  # type: ignore[operator]
@@ -99,7 +100,7 @@ def test_differences_by_rounding_are_none() -> None:
     small = sample([1e-14, 2e-14, 3e-14]), sample([2e-14, 2e-14, 2e-14])
     large = sample([1e9 + 1e-5, 1e9, 1e9]), sample([1e9, 1e9, 1e9])
     for after, before in (small, large):
-        result = stats.paired_difference(after, before, mean, better="higher")
+        result = paired_difference(after, before, mean, better="higher")
         assert (
             result.estimate.value,
             result.p,
@@ -115,7 +116,7 @@ def test_differences_by_rounding_are_none() -> None:
 
 def test_a_figure_that_rests_on_one_fact_may_still_be_unchanged() -> None:
     rests = sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]])
-    result = stats.paired_difference(
+    result = paired_difference(
         rests, rests, quotient, better="higher", bounds=(0, 1), facts=1
     )
     assert (result.estimate.value, result.p, result.estimate.note) == (
@@ -128,11 +129,11 @@ def test_a_figure_that_rests_on_one_fact_may_still_be_unchanged() -> None:
 
 def test_a_case_without_facts_changes_nothing() -> None:
     after, before = [0.1, 0.5, 0.5, 0.9], [0.3, 0.5, 0.6, 0.4]
-    without = stats.paired_difference(
+    without = paired_difference(
         sample(after), sample(before), pooled, better="higher", bounds=(0, 1)
     )
     empty = np.empty((0, 1))
-    result = stats.paired_difference(
+    result = paired_difference(
         sample(after, empty),
         sample(before, empty),
         pooled,
@@ -148,17 +149,17 @@ def test_a_case_without_facts_changes_nothing() -> None:
 def test_counts_decide_only_of_what_is_zero_or_one_in_both_runs() -> None:
     hard, soft = sample([1.0, 0.0, 1.0, 1.0]), sample([1.0, 0.5, 0.0, 1.0])
     for after, before in ((soft, hard), (hard, soft)):
-        result = stats.paired_difference(
+        result = paired_difference(
             after, before, mean, better="higher", bounds=(0, 1), rate=True
         )
         assert result.flips is None
     # Whoever does not say that a figure is a rate has it judged as any other.
-    plain = stats.paired_difference(
+    plain = paired_difference(
         hard, sample([1.0, 1.0, 0.0, 1.0]), mean, better="higher", bounds=(0, 1)
     )
     assert plain.flips is None
     assert (
-        stats.paired_recovery(
+        paired_difference(
             hard, hard, mean, 0.9, better="higher", bounds=(0, 1)
         ).estimate.df
         == 3
@@ -168,10 +169,10 @@ def test_counts_decide_only_of_what_is_zero_or_one_in_both_runs() -> None:
 def test_to_stand_above_twice_another_is_for_it_to_stand_below_half() -> None:
     rng = RNG(8)
     one, other = rng.random(12), rng.random(12)
-    twice = stats.paired_recovery(
+    twice = paired_difference(
         sample(one), sample(other), mean, 2.0, better="higher"
     ).estimate
-    half = stats.paired_recovery(
+    half = paired_difference(
         sample(other), sample(one), mean, 0.5, better="higher"
     ).estimate
     assert twice.value == pytest.approx(-2 * half.value)  # type: ignore[operator]
@@ -182,7 +183,7 @@ def test_to_stand_above_twice_another_is_for_it_to_stand_below_half() -> None:
 def test_few_facts_that_changed_much_widen_the_interval_of_a_recovery() -> None:
     """Of ten facts one fell by 0.5, from a figure that was 0.6 in all: by hand."""
     before, after = [0.6] * 10, [0.1] + [0.6] * 9
-    result = stats.paired_recovery(
+    result = paired_difference(
         sample(after), sample(before), mean, 0.5, better="higher", bounds=(0, 1)
     ).estimate
     value = 0.55 - 0.3
@@ -200,7 +201,7 @@ def test_the_degrees_of_freedom_are_those_of_the_facts_and_of_the_imagined_ones_
     None
 ):
     """One fact of a case of three fell by 0.6, and nine of another case stayed: by hand."""
-    result = stats.paired_difference(
+    result = paired_difference(
         sample([-0.6, 0.0, 0.0], [0.0] * 9),
         sample([0.0] * 3, [0.0] * 9),
         pooled,

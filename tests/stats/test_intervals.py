@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
 from pytest_kbrel import stats
-from pytest_kbrel.stats.estimates import Flips
-from tests.stats.samples import macro, mean, pooled, quotient, sample
+from pytest_kbrel.stats.estimates import FLAT, FRAGILE, TOO_FEW, Flips
+from pytest_kbrel.stats.paired_rates import rate_recovery
+from tests.stats.samples import bootstrap, macro, mean, pooled, quotient, sample
 
 RNG = np.random.default_rng
 
@@ -47,7 +48,7 @@ def test_the_jackknife_of_a_ratio_agrees_with_a_bootstrap() -> None:
     rows = RNG(3).beta([2, 3], [3, 2], size=(200, 2))
     result = stats.jackknife([(1.0, sample(rows))], quotient)
     assert (result.low, result.high) == pytest.approx(
-        stats.bootstrap([(1.0, sample(rows))], quotient, seed=3), abs=0.01
+        bootstrap([(1.0, sample(rows))], quotient, seed=3), abs=0.01
     )
 
 
@@ -102,7 +103,7 @@ def test_a_case_with_one_fact_does_not_count_as_without_spread() -> None:
     result = stats.jackknife([(1.0, sample(lone, many))], pooled)
     together = stats.jackknife([(1.0, sample(np.concatenate([lone, many])))], mean)
     assert result.se == pytest.approx(together.se)
-    assert stats.jackknife([(1.0, sample(lone, many))], macro).note == stats.FRAGILE
+    assert stats.jackknife([(1.0, sample(lone, many))], macro).note == FRAGILE
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30), st.randoms())
@@ -119,9 +120,9 @@ def test_order_does_not_matter(values: list[float], random: object) -> None:
     ("values", "note"),
     [
         (np.empty((0, 1)), stats.UNDEFINED),
-        ([0.5], stats.TOO_FEW),
-        ([0.3] * 10, stats.FLAT),
-        ([0.1 + 0.2, 0.3, 0.3], stats.FLAT),
+        ([0.5], TOO_FEW),
+        ([0.3] * 10, FLAT),
+        ([0.1 + 0.2, 0.3, 0.3], FLAT),
     ],
 )
 def test_degenerate_samples_have_no_interval(values: object, note: str) -> None:
@@ -133,7 +134,7 @@ def test_a_figure_that_rests_on_one_fact_has_no_interval() -> None:
     result = stats.jackknife(
         [(1.0, sample([[0.7, 1.0], [0.0, 0.0], [0.0, 0.0]]))], quotient
     )
-    assert (result.value, result.low, result.note) == (0.7, None, stats.FRAGILE)
+    assert (result.value, result.low, result.note) == (0.7, None, FRAGILE)
 
 
 def test_intervals_stay_within_the_bounds_of_the_figure() -> None:
@@ -173,9 +174,7 @@ def test_a_rate_over_some_facts_counts_only_these() -> None:
     assert (result.low, result.high, result.n) == (*stats.wilson(3, 8), 8)
 
 
-@pytest.mark.parametrize(
-    ("values", "note"), [([1.0], stats.TOO_FEW), ([], stats.UNDEFINED)]
-)
+@pytest.mark.parametrize(("values", "note"), [([1.0], TOO_FEW), ([], stats.UNDEFINED)])
 def test_a_rate_of_too_few_facts_has_no_interval(
     values: list[float], note: str
 ) -> None:
@@ -214,7 +213,7 @@ def test_a_mean_of_zeros_and_ones_nearly_has_wilsons_interval_by_its_variance_al
 def test_a_figure_without_spread_is_no_certainty() -> None:
     """As many trials as facts that count: a rule of three, with t for z."""
     result = stats.estimate(sample([1.0] * 30), mean, bounds=(0, 1))
-    assert (result.se, result.note, result.high) == (0.0, stats.FLAT, 1.0)
+    assert (result.se, result.note, result.high) == (0.0, FLAT, 1.0)
     t = scipy.stats.t.ppf(0.975, 29)
     assert result.low == pytest.approx(30 / (30 + t * t))
     few = stats.estimate(sample([1.0] * 30), mean, bounds=(0, 1), facts=4)
@@ -246,7 +245,7 @@ def test_the_interval_of_a_bounded_ratio_agrees_with_a_bootstrap() -> None:
     result = stats.estimate(
         sample(rows), quotient, bounds=(0, 1), facts=int(wrong.sum())
     )
-    drawn = stats.bootstrap([(1.0, sample(rows))], quotient, seed=1)
+    drawn = bootstrap([(1.0, sample(rows))], quotient, seed=1)
     assert (result.low, result.high) == pytest.approx(drawn, abs=0.005)
 
 
@@ -260,8 +259,8 @@ def test_a_rate_of_one_fact_has_a_value_and_one_of_two_an_interval() -> None:
         return stats.estimate(sample(np.array(values)), mean, bounds=(0, 1), rate=True)
 
     assert of() == stats.Estimate(note=stats.UNDEFINED)
-    assert of(1.0) == stats.Estimate(value=1.0, n=1, note=stats.TOO_FEW)
-    assert of(0.0) == stats.Estimate(value=0.0, n=1, note=stats.TOO_FEW)
+    assert of(1.0) == stats.Estimate(value=1.0, n=1, note=TOO_FEW)
+    assert of(0.0) == stats.Estimate(value=0.0, n=1, note=TOO_FEW)
     low, high = stats.wilson(1, 2)
     assert of(1.0, 0.0) == stats.Estimate(value=0.5, low=low, high=high, n=2)
 
@@ -292,7 +291,7 @@ def test_a_bounded_figure_that_rests_on_one_fact_has_no_interval() -> None:
         0.7,
         None,
         None,
-        stats.FRAGILE,
+        FRAGILE,
     )
 
 
@@ -306,7 +305,7 @@ def test_what_has_no_interval_still_says_of_how_many_facts_it_is() -> None:
     undefined = stats.jackknife([(1.0, sample([[0.0, 0.0]] * 3))], quotient)
     assert undefined == stats.Estimate(n=3, note=stats.UNDEFINED)
     one = stats.jackknife([(1.0, sample([0.5]))], mean)
-    assert one == stats.Estimate(value=0.5, n=1, note=stats.TOO_FEW)
+    assert one == stats.Estimate(value=0.5, n=1, note=TOO_FEW)
 
 
 def test_a_ratio_over_facts_in_two_cases_has_the_spread_of_the_facts_alone() -> None:
@@ -360,7 +359,7 @@ def test_the_low_end_of_a_ratio_of_rates_is_wilsons_where_facts_were_only_lost()
     flips = Flips(n=120, down=30, up=0, both=20)
 
     def above(share):
-        return stats.rate_recovery(flips, share).low
+        return rate_recovery(flips, share).low
 
     assert stats.ratio_low(above, 0.4) == pytest.approx(
         stats.wilson(20, 50)[0], abs=1e-6
@@ -369,7 +368,7 @@ def test_the_low_end_of_a_ratio_of_rates_is_wilsons_where_facts_were_only_lost()
 
 def test_the_ratio_of_an_unchanged_rate_has_the_interval_of_nam_and_blackwelder():
     def above(share):
-        return stats.rate_recovery(Flips(n=120, down=0, up=0, both=50), share).low
+        return rate_recovery(Flips(n=120, down=0, up=0, both=50), share).low
 
     # Nothing flipped: of the 50 that were right, 50 still are.
     low = stats.ratio_low(above, 1.0)
@@ -392,63 +391,3 @@ def test_the_ratio_of_an_unchanged_rate_has_the_interval_of_nam_and_blackwelder(
 )
 def test_a_ratio_may_have_no_low_end(above, ratio, low):
     assert stats.ratio_low(above, ratio) == (low if low is None else pytest.approx(low))
-
-
-def test_the_bootstrap_is_scipys_percentile_bootstrap() -> None:
-    rows = RNG(1).beta([2, 3], [3, 2], size=(120, 2))
-    theirs = scipy.stats.bootstrap(
-        (rows[:, 0], rows[:, 1]),
-        lambda above, below, axis: above.sum(axis=axis) / below.sum(axis=axis),
-        paired=True,
-        method="percentile",
-        n_resamples=6000,
-        vectorized=True,
-        rng=RNG(2),
-    ).confidence_interval
-    result = stats.bootstrap([(1.0, sample(rows))], quotient, seed=3, draws=6000)
-    assert result == pytest.approx((theirs.low, theirs.high), abs=0.003)
-
-
-def test_the_bootstrap_draws_the_same_with_the_same_seed() -> None:
-    terms = [(1.0, sample(RNG(4).random(50)))]
-    one, again, other = (stats.bootstrap(terms, mean, seed=seed) for seed in (7, 7, 8))
-    assert one == again
-    assert one != other
-
-
-def test_the_bootstrap_draws_a_fact_of_several_cases_as_one() -> None:
-    values = RNG(5).random(60)
-    ids = tuple(f"f{i}" for i in range(60))
-    together = stats.bootstrap(
-        [(1.0, sample(values, values, facts=[ids] * 2))], pooled, seed=6
-    )
-    assert together == pytest.approx(
-        stats.bootstrap([(1.0, sample(values))], mean, seed=6), abs=0.01
-    )
-    apart = stats.bootstrap([(1.0, sample(values, values))], pooled, seed=6)
-    assert apart[1] - apart[0] < 0.8 * (together[1] - together[0])
-
-
-def test_the_bootstrap_draws_each_case_by_itself() -> None:
-    members = [RNG(7).normal(0, 1, 40), RNG(8).normal(5, 1, 10)]
-    result = stats.bootstrap([(1.0, sample(*members))], macro, seed=9)
-    expected = stats.jackknife([(1.0, sample(*members))], macro)
-    assert result == pytest.approx((expected.low, expected.high), abs=0.1)
-
-
-def test_the_bootstrap_leaves_out_draws_without_a_denominator() -> None:
-    rows = [[1.0, 1.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
-    low, high = stats.bootstrap([(1.0, sample(rows))], quotient, seed=1)
-    assert (low, high) == (0.0, 1.0)
-
-
-def test_the_bootstrap_shares_the_level_between_both_ends() -> None:
-    values = RNG(10).random(200)
-    low, high = stats.bootstrap(
-        [(1.0, sample(values))], mean, seed=11, draws=20_000, level=0.5
-    )
-    # Half of a normal distribution lies within 0.6745 standard deviations.
-    margin = 0.6745 * values.std() / np.sqrt(200)
-    assert (low, high) == pytest.approx(
-        (values.mean() - margin, values.mean() + margin), abs=0.03 * margin
-    )

@@ -13,8 +13,15 @@ from statsmodels.stats.proportion import confint_proportions_2indep
 
 from pytest_kbrel import stats
 from pytest_kbrel.stats import Flips
-from pytest_kbrel.stats.paired_rates import rate_difference
-from tests.stats.samples import mean, pooled, quotient, sample
+from pytest_kbrel.stats.estimates import TOO_FEW
+from pytest_kbrel.stats.paired_rates import (
+    mcnemar,
+    rate_difference,
+    rate_mde,
+    rate_recovery,
+    tango,
+)
+from tests.stats.samples import mean, paired_difference, pooled, quotient, sample
 
 FLIPS = st.tuples(*[st.integers(0, 40)] * 4).filter(lambda result: sum(result) > 1)
 
@@ -33,7 +40,7 @@ def marks(of: Flips) -> tuple[list[float], list[float]]:
 
 def compared(of: Flips, better: str = "higher") -> stats.Difference:
     after, before = marks(of)
-    return stats.paired_difference(
+    return paired_difference(
         sample(after), sample(before), mean, better=better, bounds=(0, 1), rate=True  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -47,20 +54,20 @@ def test_the_mid_p_is_the_exact_p_less_half_the_probability_of_what_was_found(
         worse, worse + better, 0.5, alternative="greater"
     ).pvalue
     result = scipy.stats.binom.pmf(worse, worse + better, 0.5)
-    assert stats.mcnemar(worse, better) == pytest.approx(exact - result / 2)
+    assert mcnemar(worse, better) == pytest.approx(exact - result / 2)
     table = [[5, max(worse, better)], [min(worse, better), 5]]
     two_sided = their_mcnemar(table, exact=True).pvalue
-    larger = stats.mcnemar(max(worse, better), min(worse, better)) + result / 2
+    larger = mcnemar(max(worse, better), min(worse, better)) + result / 2
     assert min(2 * larger, 1.0) == pytest.approx(two_sided)
 
 
 def test_over_many_flips_it_is_the_chi_square_test() -> None:
     chi2 = their_mcnemar([[0, 560], [500, 0]], exact=False, correction=False)
-    assert 2 * stats.mcnemar(560, 500) == pytest.approx(chi2.pvalue, rel=0.01)
+    assert 2 * mcnemar(560, 500) == pytest.approx(chi2.pvalue, rel=0.01)
 
 
 def test_without_flips_nothing_speaks_for_either_side() -> None:
-    assert stats.mcnemar(0, 0) == 0.5
+    assert mcnemar(0, 0) == 0.5
 
 
 def score(of: Flips, difference: float) -> float:
@@ -102,20 +109,20 @@ def test_tangos_interval_ends_where_the_score_test_does(
     counts: tuple[int, int, int, int],
 ) -> None:
     of = flips(*counts)
-    low, high = stats.tango(of.n, of.down, of.up)
+    low, high = tango(of.n, of.down, of.up)
     assert score(of, low) == pytest.approx(1.959964, abs=1e-4)
     assert score(of, high) == pytest.approx(-1.959964, abs=1e-4)
 
 
 def test_tangos_interval_without_flips_is_a_rule_of_three() -> None:
     for n in (3, 30, 3000):
-        assert stats.tango(n, 0, 0) == pytest.approx(
+        assert tango(n, 0, 0) == pytest.approx(
             (-3.841459 / (n + 3.841459), 3.841459 / (n + 3.841459))
         )
 
 
 def test_all_facts_lost() -> None:
-    low, high = stats.tango(50, 50, 0)
+    low, high = tango(50, 50, 0)
     assert low == -1.0
     # Wilson's, of a rate of 1.
     assert high == pytest.approx(-stats.wilson(50, 50)[0], abs=0.08)
@@ -123,7 +130,7 @@ def test_all_facts_lost() -> None:
 
 
 def test_uncorrelated_rates_have_nearly_the_interval_for_independent_ones() -> None:
-    low, high = stats.tango(400, 84, 36)
+    low, high = tango(400, 84, 36)
     theirs = confint_proportions_2indep(88, 400, 136, 400, method="newcomb")
     assert (low, high) == pytest.approx(theirs, abs=0.01)
 
@@ -175,7 +182,7 @@ def test_facts_outside_the_rate_do_not_count() -> None:
     """As accuracy over kept facts; where other facts are kept, the difference is one of ratios."""
     rows = [[0.0, 1.0]] * 3 + [[1.0, 1.0]] * 20 + [[0.0, 0.0]] * 40
     before = [[1.0, 1.0]] * 23 + [[0.0, 0.0]] * 40
-    result = stats.paired_difference(
+    result = paired_difference(
         sample(rows),
         sample(before),
         quotient,
@@ -184,13 +191,13 @@ def test_facts_outside_the_rate_do_not_count() -> None:
         rate=True,
     )
     assert result.flips == Flips(n=23, down=3, up=0, both=20)
-    assert (result.estimate.low, result.estimate.high) == stats.tango(23, 3, 0)
+    assert (result.estimate.low, result.estimate.high) == tango(23, 3, 0)
     assert result.estimate.n == 63
     among_kept = stats.facts_to_clear(compared(flips(3, 0, 20, 0)), 0.1)
     assert among_kept is not None
     assert stats.facts_to_clear(result, 0.1) == math.ceil(among_kept * 63 / 23)
     other = [[0.0, 0.0], *before[1:]]
-    unlike = stats.paired_difference(
+    unlike = paired_difference(
         sample(rows),
         sample(other),
         quotient,
@@ -210,13 +217,13 @@ def test_pooled_cases_are_one_table_unless_they_share_facts() -> None:
     cases = [
         sample(*(np.array(marks)[part] for part in split)) for marks in (after, before)
     ]
-    together = stats.paired_difference(
+    together = paired_difference(
         *cases, pooled, better="higher", bounds=(0, 1), rate=True
     )
     assert together == compared(flips(9, 2, 30, 10))
     ids = tuple(f"f{i}" for i in range(51))
     shared = [sample(marks, marks, facts=[ids, ids]) for marks in (after, before)]
-    twice = stats.paired_difference(
+    twice = paired_difference(
         *shared, pooled, better="higher", bounds=(0, 1), rate=True
     )
     assert (twice.flips, twice.estimate.n) == (None, 51)
@@ -228,7 +235,7 @@ def test_pooled_cases_are_one_table_unless_they_share_facts() -> None:
     ("of", "note", "p"),
     [
         (flips(0, 0, 5, 5), stats.UNCHANGED, 0.5),
-        (flips(1, 0, 0, 0), stats.TOO_FEW, None),
+        (flips(1, 0, 0, 0), TOO_FEW, None),
         (flips(0, 0, 0, 0), stats.UNDEFINED, None),
     ],
 )
@@ -257,7 +264,7 @@ def brute_power(n: int, share: float, down: float, alpha: float) -> float:
 def test_the_detectable_drop_has_80_percent_power(
     n: int, changed: int, alpha: float
 ) -> None:
-    drop = stats.rate_mde(n, changed, alpha)
+    drop = rate_mde(n, changed, alpha)
     assert drop is not None
     for of, high in ((drop, True), (drop - 0.01, False)):
         share = max(changed / n, of)
@@ -265,7 +272,7 @@ def test_the_detectable_drop_has_80_percent_power(
 
 
 def test_no_drop_is_detectable_in_five_facts_at_a_small_level() -> None:
-    assert stats.rate_mde(5, 0, 0.0025) is None
+    assert rate_mde(5, 0, 0.0025) is None
     assert stats.detectable(compared(flips(0, 0, 5, 0)), 0.0, 0.0025) == math.inf
 
 
@@ -279,9 +286,7 @@ def test_the_facts_needed_clear_the_tolerance(
     assert needed is not None
     for n, within in ((needed, True), (needed - 2, False)):
         times = n / sum(counts)
-        assert (
-            -stats.tango(n, counts[0] * times, counts[1] * times)[0] <= 0.02
-        ) is within
+        assert (-tango(n, counts[0] * times, counts[1] * times)[0] <= 0.02) is within
 
 
 def test_the_facts_needed_raise_the_alarm() -> None:
@@ -289,9 +294,7 @@ def test_the_facts_needed_raise_the_alarm() -> None:
     needed = stats.facts_to_alarm(result, 0.0, 0.001)
     assert needed is not None
     times = needed / 100
-    assert stats.mcnemar(round(6 * times), round(3 * times)) == pytest.approx(
-        0.001, rel=0.3
-    )
+    assert mcnemar(round(6 * times), round(3 * times)) == pytest.approx(0.001, rel=0.3)
     assert stats.facts_to_alarm(compared(flips(3, 3, 80, 11)), 0.0, 0.001) is None
 
 
@@ -303,7 +306,7 @@ def test_the_recovered_share_is_judged_by_the_score_test() -> None:
         ((0, 0, 80, 20), 0.98),
     ):
         of = flips(*counts)
-        result = stats.rate_recovery(of, share)
+        result = rate_recovery(of, share)
         after, before = (of.both + of.up) / of.n, (of.both + of.down) / of.n
         assert result.value == pytest.approx(after - share * before)
         assert result.se == pytest.approx(_constrained(of, share), rel=1e-3)
@@ -350,7 +353,7 @@ def test_no_flip_rate_makes_more_false_alarms_than_a_session_may_have(
     for flips in range(most):
         guess = max(0, int(scipy.stats.binom.isf(alpha, flips, 0.5)) - 3)
         needed = next(
-            (b for b in range(guess, flips + 1) if stats.mcnemar(b, flips - b) < alpha),
+            (b for b in range(guess, flips + 1) if mcnemar(b, flips - b) < alpha),
             None,
         )
         chances.append(
@@ -373,8 +376,7 @@ def test_the_coverage_of_tangos_interval(n: int, down: float, up: float) -> None
     )
     assert weights.sum() > 0.999
     held = [
-        low <= up - down <= high
-        for low, high in (stats.tango(n, d, u) for d, u in counts)
+        low <= up - down <= high for low, high in (tango(n, d, u) for d, u in counts)
     ]
     assert 0.93 <= weights @ np.array(held) <= 0.97
 
@@ -387,7 +389,7 @@ def test_the_standard_error_of_a_rate_difference_is_that_of_the_wider_side() -> 
         flips(1, 0, 1, 0),
     ):
         result = rate_difference(of)
-        low, high = stats.tango(of.n, of.down, of.up)
+        low, high = tango(of.n, of.down, of.up)
         value = (of.up - of.down) / of.n
         assert (result.value, result.low, result.high, result.n, result.df) == (
             value,
@@ -401,12 +403,10 @@ def test_the_standard_error_of_a_rate_difference_is_that_of_the_wider_side() -> 
 
 def test_one_fact_has_a_rate_difference_but_no_interval() -> None:
     assert rate_difference(flips(1, 0, 0, 0)) == stats.Estimate(
-        value=-1.0, n=1, note=stats.TOO_FEW
+        value=-1.0, n=1, note=TOO_FEW
     )
-    assert stats.rate_recovery(flips(1, 0, 0, 0), 0.9) == stats.Estimate(
-        n=1, note=stats.TOO_FEW
-    )
-    two = stats.rate_recovery(flips(0, 0, 2, 0), 0.5)
+    assert rate_recovery(flips(1, 0, 0, 0), 0.9) == stats.Estimate(n=1, note=TOO_FEW)
+    two = rate_recovery(flips(0, 0, 2, 0), 0.5)
     assert (two.value, two.n, two.df) == (0.5, 2, math.inf)
     assert two.low is not None
 
@@ -414,7 +414,7 @@ def test_one_fact_has_a_rate_difference_but_no_interval() -> None:
 def test_as_many_lost_as_gained_is_no_unchanged_run() -> None:
     result = compared(flips(3, 3, 80, 14))
     assert (result.estimate.value, result.estimate.note, result.p) == (0.0, "", 0.5)
-    assert stats.detectable(result, 0.0, 0.01) == stats.rate_mde(100, 6, 0.01)
+    assert stats.detectable(result, 0.0, 0.01) == rate_mde(100, 6, 0.01)
 
 
 def test_a_tolerance_that_is_kept_already_is_kept_by_one_fact_more() -> None:

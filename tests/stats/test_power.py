@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pytest_kbrel import stats
+from pytest_kbrel.stats.drop_tests import sign_flip
 
 
 def difference(value: float | None, se: float | None, n: int) -> stats.Difference:
@@ -36,7 +37,6 @@ def test_where_no_number_of_facts_decides_there_is_none() -> None:
 def test_so_many_facts_must_at_least_have_fallen_to_be_significant(
     alpha: float, fewest: int
 ) -> None:
-    assert stats.fewest_flips(alpha) == fewest
-    assert stats.sign_flip(np.full(fewest, -1.0)) < alpha
+    assert sign_flip(np.full(fewest, -1.0)) < alpha
     if fewest > 1:
-        assert stats.sign_flip(np.full(fewest - 1, -1.0)) >= alpha
+        assert sign_flip(np.full(fewest - 1, -1.0)) >= alpha

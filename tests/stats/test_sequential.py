@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 
 from pytest_kbrel import stats
+from pytest_kbrel.stats.sequential import boundaries
 
 PRINTED = {
     (0.025, 5): "4.877 3.357 2.680 2.290 2.031",
@@ -21,29 +22,19 @@ PRINTED = {
 @pytest.mark.parametrize(("alpha", "looks"), PRINTED)
 def test_boundaries_are_those_of_the_tables(alpha: float, looks: int) -> None:
     expected = [float(z) for z in PRINTED[alpha, looks].split()]
-    shares = [(k + 1) / looks for k in range(looks)]
-    assert stats.boundaries(alpha, shares) == pytest.approx(expected, abs=6e-4)
+    assert boundaries(alpha, looks) == pytest.approx(expected, abs=6e-4)
 
 
 def test_one_look_is_the_fixed_test() -> None:
-    assert stats.boundaries(0.025, [1.0]) == pytest.approx([1.959964], abs=1e-5)
+    assert boundaries(0.025, 1) == pytest.approx([1.959964], abs=1e-5)
 
 
-def test_looks_at_unequal_shares_spend_the_same_level() -> None:
-    shares = [0.3, 0.45, 1.0]
-    z = stats.boundaries(0.05, shares)
-    rng = np.random.default_rng(0)
-    steps = rng.normal(size=(400_000, 3)) * np.sqrt(np.diff([0.0, *shares]))
-    path = steps.cumsum(axis=1) / np.sqrt(shares)
+def test_all_looks_together_spend_the_level() -> None:
+    z = boundaries(0.05, 3)
+    steps = np.random.default_rng(0).normal(size=(400_000, 3))
+    path = steps.cumsum(axis=1) / np.sqrt([1, 2, 3])
     crossed = (path > np.array(z)).any(axis=1).mean()
     assert crossed == pytest.approx(0.05, abs=4 * math.sqrt(0.05 * 0.95 / 400_000))
-
-
-def test_shares_must_rise_to_one() -> None:
-    with pytest.raises(ValueError, match="rise"):
-        stats.boundaries(0.05, [0.5, 0.4, 1.0])
-    with pytest.raises(ValueError, match="end at 1"):
-        stats.boundaries(0.05, [0.5, 0.9])
 
 
 @pytest.mark.parametrize(("alpha", "looks"), PRINTED)

@@ -5,6 +5,8 @@ import pytest
 from scipy import stats as scipy_stats
 
 from pytest_kbrel import stats
+from pytest_kbrel.stats.estimates import FLAT, TOO_FEW
+from pytest_kbrel.stats.unpaired import contrast
 
 
 def rate(successes: int, n: int) -> stats.Estimate:
@@ -28,7 +30,7 @@ def exactly(value: float) -> stats.Estimate:
 def test_two_rates_have_newcombes_interval(
     first: tuple[int, int], second: tuple[int, int], low: float, high: float
 ) -> None:
-    result = stats.contrast([(1.0, rate(*first)), (-1.0, rate(*second))], (-1.0, 1.0))
+    result = contrast([(1.0, rate(*first)), (-1.0, rate(*second))], (-1.0, 1.0))
     assert result.value == pytest.approx(first[0] / first[1] - second[0] / second[1])
     assert (result.low, result.high) == (
         pytest.approx(low, abs=5e-5),
@@ -73,7 +75,7 @@ def test_against_an_exact_figure_it_is_the_one_sample_test() -> None:
 
 def test_weights_turn_intervals_round() -> None:
     skewed = stats.Estimate(value=0.2, se=0.05, low=0.15, high=0.4, n=9, df=8)
-    result = stats.contrast([(-2.0, skewed), (1.0, exactly(0.7))])
+    result = contrast([(-2.0, skewed), (1.0, exactly(0.7))])
     assert (result.value, result.low, result.high) == (
         pytest.approx(0.3),
         pytest.approx(0.3 - 2 * 0.2),
@@ -83,10 +85,10 @@ def test_weights_turn_intervals_round() -> None:
 
 
 def test_without_an_interval_there_is_no_verdict() -> None:
-    single = stats.Estimate(value=0.4, n=1, note=stats.TOO_FEW)
+    single = stats.Estimate(value=0.4, n=1, note=TOO_FEW)
     result = stats.unpaired_difference(single, exactly(0.5), better="higher")
     assert result.estimate == stats.Estimate(
-        value=pytest.approx(-0.1), n=1, note=stats.TOO_FEW
+        value=pytest.approx(-0.1), n=1, note=TOO_FEW
     )  # type: ignore[arg-type]
     assert (result.p, stats.detectable(result, 0.0, 0.05)) == (None, None)
     assert (
@@ -101,11 +103,11 @@ def test_without_an_interval_there_is_no_verdict() -> None:
         None,
     )
     half = stats.Estimate(value=0.5, se=0.1, low=0.3, n=9, note="one end")
-    assert stats.contrast([(1.0, half), (-1.0, exactly(0.4))]).high is None
+    assert contrast([(1.0, half), (-1.0, exactly(0.4))]).high is None
     flat = stats.unpaired_difference(
         sampled(np.full(9, 0.3)), exactly(0.5), better="higher"
     )
-    assert (flat.estimate.low, flat.p, flat.estimate.note) == (None, None, stats.FLAT)
+    assert (flat.estimate.low, flat.p, flat.estimate.note) == (None, None, FLAT)
 
 
 def test_the_error_of_the_first_kind_is_kept() -> None:

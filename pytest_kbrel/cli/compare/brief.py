@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.catalogue.metrics import BESIDE
+from pytest_kbrel.cli.compare.render import coefficients
 from pytest_kbrel.printing import cells, fit, pad, wrap
-from pytest_kbrel.records import CaseResult, Run
+from pytest_kbrel.records import CaseResult
 from pytest_kbrel.reports import comparison as side_by_side
 from pytest_kbrel.reports import reasons, view
-from pytest_kbrel.reports.comparison import Comparison, Side
-from pytest_kbrel.reports.formatting import count, number, one_line, p_value
+from pytest_kbrel.reports.comparison import Comparison, Side, severity
+from pytest_kbrel.reports.formatting import count, one_line
 from pytest_kbrel.reports.terminal import table_lines
 from pytest_kbrel.reports.view import Group
 
@@ -38,24 +39,17 @@ def brief_lines(comparison: Comparison, width: int, height: int) -> list[str]:
     related = [] if comparison.is_paired else list(_correlations(comparison, width))
     # The next prompt has a line, and so have the end and what stands between the parts.
     room = max(height, LEAST_LINES) - 3 - len(head) - len(related)
-    lines = _lines(comparison, _listed(comparison))
-    shown = _fitting(lines, room)
-    left = lines[len(shown) :]
-    if len(comparison.sides) > _MOST_MODELS:
-        own = [side for side in comparison.sides if not side.same_as]
-        printed = {(nodeid, side.number) for _, nodeid, side in shown}
-        left = [
-            line
-            for line in _lines(comparison, own)
-            if (line[1], line[2].number) not in printed
-        ]
-    body = list(_tables(comparison, shown, width))
-    unseen = comparison.is_paired and any(
-        one.pearson.r is not None for one in comparison.scatters
-    )
+    shown = _fitting(_lines(comparison, _listed(comparison)), room)
+    printed = {(nodeid, side.number) for _, nodeid, side in shown}
+    own = [side for side in comparison.sides if not side.same_as]
+    left = [
+        (nodeid, side)
+        for _, nodeid, side in _lines(comparison, own)
+        if (nodeid, side.number) not in printed
+    ]
+    body = _tables(comparison, shown, width)
     return [
-        fit(line, width)
-        for line in (*head, "", *body, *related, _rest(left, width, correlated=unseen))
+        fit(line, width) for line in (*head, "", *body, *related, _rest(left, width))
     ]
 
 
@@ -76,16 +70,12 @@ def _models(comparison: Comparison, width: int) -> Iterator[str]:
     reasons_left = _MOST_REASONS
     for side, name, about in zip(shown, names, words, strict=True):
         yield f"{side.number:>3}  {pad(_tail(name, wide), wide)}  {about}".rstrip()
-        new = (
-            [line for line in _notes(side.run, width) if line not in notes]
-            if side.run is not None
-            else []
-        )
+        note = _differences(side)
         # Each is told once, and of many models not all: the cases need room.
-        if len(notes) + len(new) <= _MOST_NOTES:
-            notes.update(new)
-            yield from new
-        if reasons_left and (reason := _worst_failure(comparison, side)):
+        if note and note not in notes and len(notes) < _MOST_NOTES:
+            notes.add(note)
+            yield note
+        if reasons_left and (reason := _worst_failure(side)):
             reasons_left -= 1
             yield from wrap(reason, width, "     ")
     if more := len(own) - len(shown):
@@ -97,37 +87,29 @@ def _models(comparison: Comparison, width: int) -> Iterator[str]:
         yield f"     the same in all figures: {', '.join(twins)}"
 
 
-def _notes(run: Run, width: int) -> Iterator[str]:
-    """Yield what bears on all figures of a model: how else it differs, and how its judge errs."""
-    # That the weights differ is why they are compared.
+def _differences(side: Side) -> str:
+    """Return how else a candidate differs: that its weights do is why it is compared."""
     differences = [
         one_line(text)
-        for text in run.differences
+        for text in (side.run.differences if side.run is not None else ())
         if not text.startswith("weights_digest")
     ]
-    if differences:
-        yield f"     differs: {'; '.join(differences)}"
+    return f"     differs: {'; '.join(differences)}" if differences else ""
 
 
-def _worst_failure(comparison: Comparison, side: Side) -> str:
+def _worst_failure(side: Side) -> str:
     """Return why the worst failed case of a candidate failed; empty where none did."""
-    worst = (
-        next(iter(reasons.deciding(side.run)), None) if side.run is not None else None
-    )
+    worst = next(iter(reasons.deciding(side.run)), None) if side.run else None
     if worst is None or worst.verdict != "fail":
         return ""
-    nodeid = next(
-        (nodeid for nodeid, case in side.results.items() if case is worst), ""
-    )
-    label = comparison.labels.get(nodeid, "")
-    name = view.case_title(dataclasses.replace(worst, label=label))
-    return one_line(f"{name}: {reasons.case_reason(worst)}", _LONGEST_REASON)
+    reason = f"{view.case_title(worst)}: {reasons.case_reason(worst)}"
+    return one_line(reason, _LONGEST_REASON)
 
 
 def _listed(comparison: Comparison) -> list[Side]:
     """Return the models that have a line: the first one, and those with the worst gates."""
     first, *others = (side for side in comparison.sides if not side.same_as)
-    others.sort(key=lambda side: _severity(side_by_side.worst_gate(side)))
+    others.sort(key=lambda side: severity(side_by_side.worst_gate(side)))
     return sorted((first, *others[: _MOST_MODELS - 1]), key=lambda side: side.number)
 
 
@@ -153,21 +135,13 @@ def _about(comparison: Comparison, side: Side, *, brief: bool = False) -> str:
             60,
         )
     missing = side_by_side.unasked_count(comparison, side)
+    gates = side_by_side.gate_counts(side, passed=not brief)
     parts = (
-        _gates(side, brief=brief),
+        gates.removeprefix("gates: ") if brief else gates,
         side_by_side.change_counts(side),
         f"{missing} not asked" if missing else "",
     )
     return "; ".join(filter(None, parts))
-
-
-def _gates(side: Side, *, brief: bool) -> str:
-    counts = side_by_side.gate_counts(side, passed=not brief)
-    return counts.removeprefix("gates: ") if brief else counts
-
-
-def _severity(word: str) -> int:
-    return side_by_side.severity(word)
 
 
 def _lines(comparison: Comparison, sides: Sequence[Side]) -> list[Line]:
@@ -194,7 +168,7 @@ def _lines(comparison: Comparison, sides: Sequence[Side]) -> list[Line]:
     }
     of_word: dict[tuple[int, int], list[Line]] = {}
     for line in lines:
-        word = _severity(side_by_side.word(line[2], line[1]))
+        word = severity(side_by_side.word(line[2], line[1]))
         of_word.setdefault((word, line[2].number), []).append(line)
     turns: list[tuple[int, int, Line]] = []
     for (word, number_), of in of_word.items():
@@ -221,19 +195,14 @@ def _tables(comparison: Comparison, lines: Sequence[Line], width: int) -> Iterat
         ]
         shown.sort(
             key=lambda one: (
-                _severity(side_by_side.word(one[1], one[0])),
+                severity(side_by_side.word(one[1], one[0])),
                 reasons.natural(one[0]),
             )
         )
         if not shown:
             continue
-        labels = dict(
-            zip((case.nodeid for case in group.cases), group.labels, strict=True)
-        )
-        names = [
-            f"{side.number} {side_by_side.slice_name(labels[nodeid], comparison.labels.get(nodeid, ''))}"
-            for nodeid, side in shown
-        ]
+        labels = {case.nodeid: label for case, label in group.labelled}
+        names = [f"{side.number} {labels[nodeid]}" for nodeid, side in shown]
         table = dataclasses.replace(
             group,
             row=group.title,
@@ -285,27 +254,17 @@ def _correlations(comparison: Comparison, width: int) -> Iterator[str]:
     if strong:
         yield ""
     for one in strong[:_MOST_CORRELATIONS]:
-        both = ", ".join(
-            f"{of.method} {number(of.r)} ({p_value(of.p)})"
-            for of in (one.pearson, one.spearman)
-        )
         names = f"{one_line(one.within)} {one.pearson.x}, {one.pearson.y}"
-        yield from wrap(f"{names}: {both}, n = {one.pearson.n}", width, "")
+        yield from wrap(f"{names}: {coefficients(one)}", width, "")
 
 
-def _rest(left: Sequence[Line], width: int, *, correlated: bool) -> str:
-    words = Counter(side_by_side.word(side, nodeid) for _, nodeid, side in left)
-    counts = ", ".join(
-        f"{words[word]} {word}" for word in sorted(words, key=_severity) if word
-    )
-    more = f"and {count(len(left), 'more line')}" if left else ""
-    ways = ("-v has all and correlations",) if correlated else ()
-    texts = [
-        f"{before}{way}, --html FILE a page"
-        for way in (*ways, "-v has all")
-        for before in ([f"{more} ({counts}); "] if counts else [])
-        + ([f"{more}; "] if more else [""])
-    ]
-    # What does not pass is told before what else there is to see.
-    texts.sort(key=lambda text: counts not in text)
-    return next((text for text in texts if cells(text) <= width), texts[-1])
+def _rest(left: Sequence[tuple[str, Side]], width: int) -> str:
+    """Return the last line: what is not shown, by its verdicts where they fit, and where to see it."""
+    ways = "-v has all, --html FILE a page"
+    if not left:
+        return ways
+    words = Counter(side_by_side.word(side, nodeid) for nodeid, side in left)
+    counts = [f"{words[word]} {word}" for word in sorted(words, key=severity) if word]
+    more = f"and {count(len(left), 'more line')}"
+    full = f"{more} ({', '.join(counts)}); {ways}"
+    return full if counts and cells(full) <= width else f"{more}; {ways}"

@@ -6,14 +6,14 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_kbrel import __version__, stats
+from pytest_kbrel import stats
 from pytest_kbrel.bounds import FIGURE
 from pytest_kbrel.catalogue.metrics import Metric
 from pytest_kbrel.cli.compare.models import ComparedModel
-from pytest_kbrel.cli.compare.pairing import PairedRun
+from pytest_kbrel.cli.compare.pairing import PairedRun, bare_run, corrected_runs
 from pytest_kbrel.cli.compare.thresholds import Demands
 from pytest_kbrel.foreign import NO_ANSWER, ONE_TASK, SCORE, ScoredCase, ScoredRun
-from pytest_kbrel.gates import decide, fact_changes, verdict_of, with_family
+from pytest_kbrel.gates import decide, fact_changes, verdict_of
 from pytest_kbrel.gates.cases import unjudged
 from pytest_kbrel.gates.figures import Figure
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
@@ -23,7 +23,6 @@ from pytest_kbrel.records import (
     Change,
     GateResult,
     Judgement,
-    Run,
     Table,
     Unmatched,
 )
@@ -74,33 +73,18 @@ def pair_scored(
         ]
         for run in candidates
     ]
-    adjusted = iter(with_family([case for cases in decided for case, _ in cases]))
-    runs = [tuple(next(adjusted) for _ in cases) for cases in decided]
-    ps = [value.p for cases in runs for case in cases for value in case.metrics]
-    holm = iter(stats.holm(ps))
-    return tuple(
-        PairedRun(
-            run=Run(
-                kbrel_version=__version__,
-                created="",
-                model=None,
-                environment=(),
-                settings=(),
-                cases=cases,
-                baseline=str(baseline.path),
-            ),
-            p_holm={
-                (case.nodeid, value.name): next(holm)
-                for case in cases
-                for value in case.metrics
-            },
-            obstacles={
-                case.nodeid: "; ".join(notes) for case, notes in of_candidate if notes
-            },
-            strict=strict,
-            unit="row",
-        )
-        for cases, of_candidate in zip(runs, decided, strict=True)
+    return corrected_runs(
+        [(at, str(run.path)) for at, run in enumerate(candidates, start=2)],
+        [
+            bare_run(str(baseline.path), (case for case, _ in cases))
+            for cases in decided
+        ],
+        [
+            {case.nodeid: "; ".join(notes) for case, notes in cases if notes}
+            for cases in decided
+        ],
+        strict=strict,
+        unit="row",
     )
 
 
@@ -120,9 +104,6 @@ def _case(
         slice="",
         verdict="pass",
         n=0,
-        duration=0.0,
-        metrics=(),
-        gates=(),
     )
     if before is None:
         why = f"{baseline.path} has no case {name}"
@@ -345,7 +326,7 @@ def _changes(
         if figure.rate:
             lost, gained = (
                 tuple(_row_change(name, change) for change in changes)
-                for changes in fact_changes(None, pairing.candidate, pairing.baseline)
+                for changes in fact_changes(None, pairing)
             )
             return lost, gained
     return (), ()

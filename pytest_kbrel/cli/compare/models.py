@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 import re
 from collections import Counter
@@ -10,11 +9,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from pytest_kbrel.catalogue.metrics import BESIDE
-from pytest_kbrel.catalogue.probes import PROBES, probe_named
+from pytest_kbrel.baselines import PublishedCase, find_baseline, read_baseline
+from pytest_kbrel.baselines.format import ALLOWED as WRITTEN
+from pytest_kbrel.baselines.format import META, read_meta
+from pytest_kbrel.baselines.reading import published_names, search_path
+from pytest_kbrel.catalogue.metrics import BESIDE, METRICS
+from pytest_kbrel.catalogue.probes import PROBES, Probe, probe_named
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import Correlation, ProbeName, is_published, record
+from pytest_kbrel.metrics.correlations import correlations, joined
+from pytest_kbrel.records import (
+    CaseKind,
+    CaseResult,
+    MetricValue,
+    ProbeName,
+    is_published,
+    record,
+)
 from pytest_kbrel.reports import REPORT, runs_beside
+from pytest_kbrel.reports.comparison import Scatter
+from pytest_kbrel.reports.json_report import read_report
 
 ALLOWED = "a report folder, a report.json, a baseline's name or path, published/..., or a run of another tool"
 Figures = Mapping[str, float | None]
@@ -33,34 +46,66 @@ _MOST = 10**15
 
 
 @record
-class RecordedCase:
-    """What a report says of a case beside its figures: number of facts, whether it is invalid, its label."""
-
-    n: int = 0
-    invalid: bool = False
-    label: str = ""
-
-
-@record
 class ComparedModel:
-    """One model: its figures by suite (empty for a paper's) and case id. ``about`` says what it is.
+    """One model: its cases, by suite (empty for a paper's) and id, with its figures; ``about`` says what it is.
 
-    ``settings`` are those of its run, ``case_settings`` each case's own; both are empty for a paper.
-    ``setting`` is the prompt setting of a paper that asks its models in several, else empty. ``spec`` is the
-    model itself, ``parameters`` their number, 0 where it is not known: as recorded, of a paper's model as its
-    name says. ``family`` is what models of several sizes have in common. ``recorded`` is known of reports.
+    ``settings`` are those of its run, empty for a paper. ``setting`` is the prompt setting of a paper that
+    asks its models in several, else empty. ``spec`` is the model itself, ``parameters`` their number, 0 where
+    it is not known: as recorded, of a paper's model as its name says. ``family`` is what models of several
+    sizes have in common.
     """
 
     name: str
     about: str
-    cases: Mapping[Key, Figures]
+    cases: Mapping[Key, CaseResult]
     settings: Pairs = ()
-    case_settings: tuple[tuple[Key, Pairs], ...] = ()
     setting: str = ""
     spec: str = ""
     parameters: int = 0
     family: str = ""
-    recorded: Mapping[Key, RecordedCase] = dataclasses.field(default_factory=dict)
+
+    @property
+    def figures(self) -> dict[Key, Figures]:
+        """Its figures by case and name."""
+        return {
+            key: {value.name: value.value for value in case.metrics}
+            for key, case in self.cases.items()
+        }
+
+
+def case_of(
+    key: Key,
+    figures: Figures,
+    *,
+    n: int = 0,
+    invalid: bool = False,
+    label: str = "",
+    settings: Pairs = (),
+) -> CaseResult:
+    """Return a case with the figures that were recorded of it, without intervals and gates."""
+    suite, case_id = key
+    probe, slice_name = probe_and_slice(case_id)
+    is_pooled = case_id.startswith("pooled[")
+    kind: CaseKind = "pooled" if is_pooled else "test"
+    return CaseResult(
+        id=case_id,
+        suite=suite,
+        probe=kind if probe is None else probe.name,
+        slice=slice_name,
+        label=label,
+        verdict="invalid" if invalid else "pass",
+        n=n,
+        metrics=tuple(
+            MetricValue(
+                name=name,
+                better=METRICS[name].better if name in METRICS else "higher",
+                value=value,
+            )
+            for name, value in figures.items()
+        ),
+        aggregate=is_pooled if probe is None else probe.is_overall(slice_name),
+        settings=settings,
+    )
 
 
 @record
@@ -108,23 +153,13 @@ def _read(source: str, rootdir: Path) -> list[ComparedModel]:
         return _read_published(source, rootdir)
     path = Path(source).expanduser()
     if path.is_file() or (path / REPORT).is_file():
-        from pytest_kbrel.reports.json_report import read_report
-
         return [_recorded(source, path, read_report(path), "report")]
-    from pytest_kbrel.baselines import find_baseline
-    from pytest_kbrel.baselines.format import ALLOWED as WRITTEN
-    from pytest_kbrel.baselines.format import META, read_meta
-
     allowed = f"a report folder, or {WRITTEN}"
     folder = find_baseline(source, rootdir, allowed=allowed, others=runs_beside(path))
     return [_recorded(source, folder / META, read_meta(folder, oldest=1), "baseline")]
 
 
 def _read_published(source: str, rootdir: Path) -> list[ComparedModel]:
-    from pytest_kbrel.baselines import read_baseline
-    from pytest_kbrel.baselines.base import PublishedCase
-    from pytest_kbrel.baselines.reading import published_names, search_path
-
     names = published_names(search_path(rootdir))
     pattern = source.rstrip("/")
     chosen = [
@@ -137,17 +172,16 @@ def _read_published(source: str, rootdir: Path) -> list[ComparedModel]:
         baseline = read_baseline(name, rootdir)
         settings = dict(baseline.settings)
         about = ", ".join(value for value in settings.values() if value)
-        cases = {
-            ("", case.id): {figure.name: figure.value for figure in case.figures}
-            for case in baseline.cases.values()
-            if isinstance(case, PublishedCase)
-        }
-        about = f"{about}: {baseline.paper}"
+        cases: dict[Key, CaseResult] = {}
+        for case in baseline.cases.values():
+            if isinstance(case, PublishedCase):
+                figures = {figure.name: figure.value for figure in case.figures}
+                cases["", case.id] = case_of(("", case.id), figures)
         spec = settings.get("model", "")
         models.append(
             ComparedModel(
                 name=name,
-                about=about,
+                about=f"{about}: {baseline.paper}",
                 cases=cases,
                 setting=settings.get("setting", ""),
                 spec=spec,
@@ -182,29 +216,24 @@ def _recorded(
             name=source,
             about=f"{spec}, {data['created']}, pytest-kbrel {data['kbrel_version']}",
             cases={
-                _key(key): {
-                    # A report has the whole record of a figure, a baseline its value.
-                    name: _number(figure["value"] if kind == "report" else figure)
-                    for name, figure in entry["metrics"].items()
-                }
-                for key, entry in entries.items()
-            },
-            settings=string_pairs(settings),
-            case_settings=tuple(
-                (_key(key), string_pairs(entry.get("settings", {})))
-                for key, entry in entries.items()
-            ),
-            spec=spec,
-            parameters=_count(model.get("parameters")),
-            family=family_of(spec, str(model.get("architecture", ""))),
-            recorded={
-                _key(key): RecordedCase(
+                _key(key): case_of(
+                    _key(key),
+                    {
+                        # A report has the whole record of a figure, a baseline its value.
+                        name: _number(figure["value"] if kind == "report" else figure)
+                        for name, figure in entry["metrics"].items()
+                    },
                     n=_count(entry.get("n")),
                     invalid=entry.get("verdict") == "invalid",
                     label=str(entry.get("label") or ""),
+                    settings=string_pairs(entry.get("settings", {})),
                 )
                 for key, entry in entries.items()
             },
+            settings=string_pairs(settings),
+            spec=spec,
+            parameters=_count(model.get("parameters")),
+            family=family_of(spec, str(model.get("architecture", ""))),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise KbrelError(
@@ -241,7 +270,13 @@ def string_pairs(settings: Mapping[str, Any]) -> Pairs:
     return tuple(sorted((str(name), str(value)) for name, value in settings.items()))
 
 
-def _key(nodeid: str) -> tuple[str, str]:
+def probe_and_slice(case_id: str) -> tuple[Probe | None, str]:
+    """Return the probe and the slice that a case's id names; ``None`` for a case of no probe."""
+    name, _, rest = case_id.partition("[")
+    return probe_named(name), rest.removesuffix("]")
+
+
+def _key(nodeid: str) -> Key:
     suite, _, case_id = nodeid.rpartition("::")
     return PurePath(suite).name, case_id
 
@@ -269,12 +304,10 @@ def figure_tables(models: Sequence[ComparedModel]) -> tuple[FigureTable, ...]:
     Raises ``KbrelError`` when there are none.
     """
     named = _named(models)
-    labels = [
-        (of.label, case)
-        for model in models
-        for (_, case), of in model.recorded.items()
-        if of.label
-    ]
+    labels: dict[str, str] = {}
+    for model in models:
+        for (_, case_id), of in model.cases.items():
+            labels[case_id] = labels.get(case_id) or of.label
     tables = []
     for case in dict.fromkeys(case for of in named for case in of):
         figures = [of.get(case, {}) for of in named]
@@ -291,20 +324,12 @@ def figure_tables(models: Sequence[ComparedModel]) -> tuple[FigureTable, ...]:
             if name in shared
         ]
         if rows:
-            label = next(
-                (
-                    label
-                    for label, of in labels
-                    if of in (case, case.rpartition("::")[2])
-                ),
-                "",
-            )
             tables.append(
                 FigureTable(
                     case=case,
                     rows=tuple(rows),
                     differing=_differing(models, case),
-                    label=label,
+                    label=labels.get(case.rpartition("::")[2], ""),
                 )
             )
     if not tables:
@@ -337,69 +362,36 @@ def run_settings(models: Sequence[ComparedModel]) -> tuple[str, ...]:
 def _differing(models: Sequence[ComparedModel], case: str) -> str:
     """Return in words how the runs that have a case differ in its suite, settings and judge."""
     case_id = case.rpartition("::")[2]
-    having = [
-        (suite, dict(settings), model)
-        for model in models
-        for (suite, own_id), settings in model.case_settings
-        if own_id == case_id and case in (case_id, f"{suite}::{case_id}")
-    ]
-    suites = list(dict.fromkeys(suite for suite, _, _ in having))
-    parts = [f"suites {', '.join(suites)}"] if len(suites) > 1 else []
-    for name in dict.fromkeys(name for _, settings, _ in having for name in settings):
-        values = list(
-            dict.fromkeys(
-                settings[name] for _, settings, _ in having if name in settings
-            )
-        )
-        parts += [f"{name} {', '.join(values)}"] if len(values) > 1 else []
-    judges = list(
-        dict.fromkeys(dict(model.settings).get("judge", "") for _, _, model in having)
-    )
-    probe = probe_named(case_id.partition("[")[0])
-    if len(judges) > 1 and (probe is None or probe.judged):
-        parts.append(f"judges {', '.join(judges)}")
-    return "; ".join(parts)
-
-
-@record
-class CorrelatedPoints:
-    """Two figures of the models within a case or a group of slices: Pearson's and Spearman's correlation.
-
-    ``points`` are (index of a model, x, y) of the models that have both. ``whole`` says that all slices of a
-    probe, or all in one prompt setting, are behind them.
-    """
-
-    within: str
-    whole: bool
-    pearson: Correlation
-    spearman: Correlation
-    points: tuple[tuple[int, float, float], ...]
-
-
-def in_order(
-    correlated: Sequence[CorrelatedPoints],
-) -> tuple[tuple[str, Correlation], ...]:
-    """Return the coefficients with what each is within, Pearson's before Spearman's."""
-    return tuple(
-        (one.within, of) for one in correlated for of in (one.pearson, one.spearman)
+    values: dict[str, dict[str, None]] = {"suites": {}}
+    judges: dict[str, None] = {}
+    for model in models:
+        for (suite, own_id), of in model.cases.items():
+            # A paper says nothing of how its cases were asked.
+            if suite and own_id == case_id and case in (case_id, f"{suite}::{case_id}"):
+                judges[dict(model.settings).get("judge", "")] = None
+                for name, value in (("suites", suite), *of.settings):
+                    values.setdefault(name, {})[value] = None
+    probe, _ = probe_and_slice(case_id)
+    if probe is None or probe.judged:
+        values["judges"] = judges
+    return "; ".join(
+        f"{name} {', '.join(them)}" for name, them in values.items() if len(them) > 1
     )
 
 
 def twins(models: Sequence[ComparedModel]) -> tuple[int, ...]:
     """Return for each model the number (from 1) of the first one with the same figures in all cases, or 0."""
-    of = [(model.setting, model.cases) for model in models]
+    of = [(model.setting, model.figures) for model in models]
     return tuple((of.index(own) + 1) % (at + 1) for at, own in enumerate(of))
 
 
-def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints, ...]:
+def correlated_points(models: Sequence[ComparedModel]) -> tuple[Scatter, ...]:
     """Return the figures that are correlated over the models, with their points; twins are one model.
 
     Seen and unseen slices of one group and setting are one, as over the slices of a run. What a paper prints
     of a case in several prompt settings is correlated within each of them, and the setting named: a model
     in three settings is not three models. Pairs of figures that fewer than two models have are left out.
     """
-    from pytest_kbrel.metrics.correlations import correlations, joined
-
     points = [
         {} if twin else joined(_placed(of))
         for of, twin in zip(_named(models), twins(models), strict=True)
@@ -408,7 +400,11 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints
     for key in dict.fromkeys(key for of in points for key in of):
         suite, probe, name = key
         within = f"{suite}::{probe}[{name}]" if suite else f"{probe}[{name}]"
-        settings = _settings_of(models, [key in of for of in points])
+        having = [
+            model.setting for of, model in zip(points, models, strict=True) if key in of
+        ]
+        # One that is empty where no model has any.
+        settings = tuple(dict.fromkeys(filter(None, having))) or ("",)
         for setting in settings:
             # Over all slices a run without slices is one model in whatever setting.
             of_models = {
@@ -417,37 +413,26 @@ def correlated_points(models: Sequence[ComparedModel]) -> tuple[CorrelatedPoints
                 if model.setting in ("", setting) and of
             }
             label = f"{within}, {setting}" if len(settings) > 1 else within
-            both = correlations(probe, list(of_models.values()), over="models")
             rows += [
-                CorrelatedPoints(
+                Scatter(
                     within=label,
                     whole=PROBES[probe].is_overall(name)
                     or len(PROBES[probe].kinds) > 1,
                     pearson=pearson,
                     spearman=spearman,
                     points=tuple(
-                        (at, x, y)
+                        (at + 1, x, y)
                         for at, of in of_models.items()
                         if (x := of.get(pearson.x)) is not None
                         and (y := of.get(pearson.y)) is not None
                     ),
                 )
-                for pearson, spearman in zip(both[::2], both[1::2], strict=True)
+                for pearson, spearman in correlations(
+                    probe, list(of_models.values()), over="models"
+                )
                 if pearson.n > 1
             ]
     return tuple(rows)
-
-
-def _settings_of(
-    models: Sequence[ComparedModel], having: Sequence[bool]
-) -> tuple[str, ...]:
-    """Return the prompt settings of the models ``having`` a case; one that is empty where none has any."""
-    of = (
-        model.setting
-        for model, has in zip(models, having, strict=True)
-        if has and model.setting
-    )
-    return tuple(dict.fromkeys(of)) or ("",)
 
 
 def case_names(models: Iterable[ComparedModel]) -> dict[Key, str]:
@@ -470,7 +455,7 @@ def _named(models: Sequence[ComparedModel]) -> list[dict[str, Figures]]:
     """Return each model's cases by name."""
     names = case_names(models)
     return [
-        {names[key]: figures for key, figures in model.cases.items()}
+        {names[key]: figures for key, figures in model.figures.items()}
         for model in models
     ]
 
@@ -479,12 +464,9 @@ def _placed(cases: Mapping[str, Figures]) -> list[tuple[str, ProbeName, str, Fig
     placed = []
     for case, figures in cases.items():
         suite, case_id = _key(case)
-        name, _, rest = case_id.partition("[")
-        placed += [
-            (suite, probe, rest.removesuffix("]"), figures)
-            for probe in PROBES
-            if probe == name
-        ]
+        probe, slice_name = probe_and_slice(case_id)
+        if probe is not None:
+            placed.append((suite, probe.name, slice_name, figures))
     # Seen and unseen slices of one setting are one point, which has the figures over both.
     several = {
         probe

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
+from pytest_kbrel import __version__, stats
 from pytest_kbrel.baselines import (
     Baseline,
     BaselineCase,
@@ -17,15 +18,23 @@ from pytest_kbrel.baselines import (
     read_baseline,
 )
 from pytest_kbrel.baselines.format import load_tables, read_compressed
-from pytest_kbrel.catalogue.probes import PROBES, probe_named
+from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import failing
-from pytest_kbrel.cli.compare.models import string_pairs
+from pytest_kbrel.cli.compare.models import probe_and_slice, string_pairs
 from pytest_kbrel.errors import BaselineError, KbrelError
+from pytest_kbrel.gates import (
+    Against,
+    compare_case,
+    decide_aggregate,
+    with_family,
+    with_looks_told,
+)
+from pytest_kbrel.gates.cases import obstacle_to
+from pytest_kbrel.gates.waivers import under_waivers
 from pytest_kbrel.records import (
     NOT_KNOWN,
     AggregateCase,
-    CaseKind,
     CaseResult,
     Fingerprint,
     Gate,
@@ -36,7 +45,7 @@ from pytest_kbrel.records import (
     is_published,
     record,
 )
-from pytest_kbrel.reports import OUTCOMES, REPORT
+from pytest_kbrel.reports import OUTCOMES, REPORT, earlier_note
 from pytest_kbrel.reports.json_report import check_file, read_report
 from pytest_kbrel.serialization import from_wire
 
@@ -55,9 +64,12 @@ class PairedRun:
 
     ``p_holm`` are Holm's p-values by (node id, figure), over all figures of all candidates shown;
     ``obstacles`` say by node id why a case cannot be compared. ``strict``: what is inconclusive fails.
-    ``unit`` is what is paired: a fact, or a row of another tool.
+    ``unit`` is what is paired: a fact, or a row of another tool. The candidate is called ``name``, and has
+    the ``number`` among the models, of which the baseline is the first.
     """
 
+    number: int
+    name: str
     run: Run
     p_holm: Mapping[tuple[str, str], float | None]
     obstacles: Mapping[str, str]
@@ -77,54 +89,77 @@ class PairedRun:
 
 def pair_runs(
     baseline: RecordedOutcomes,
-    candidates: Sequence[tuple[str, RecordedOutcomes]],
+    candidates: Mapping[tuple[int, str], RecordedOutcomes],
     name: str,
     *,
     strict: bool = False,
 ) -> tuple[PairedRun, ...]:
-    """Compare each candidate (its name, its run) with the baseline, which is called ``name``.
+    """Compare candidates, by number and name, with the baseline, which is called ``name``.
 
     ``strict`` is that of :class:`PairedRun`.
     All cases of all candidates together are one family of tests, which Šidák's correction is for.
     """
-    from pytest_kbrel import stats
-    from pytest_kbrel.gates.family import with_family
+    family = sum(map(family_size, candidates.values()))
+    runs, obstacles = [], []
+    for side in candidates.values():
+        cases = decide_outcomes(side, baseline.run, family)
+        runs.append(_run_of(side, cases, baseline.run, name))
+        obstacles.append(_obstacles(side, cases, baseline.run))
+    return corrected_runs(list(candidates), runs, obstacles, strict=strict)
 
-    family = sum(family_size(side) for _, side in candidates)
-    decided = [decide_outcomes(side, baseline.run, family) for _, side in candidates]
-    adjusted = iter(with_family([case for cases in decided for case in cases]))
+
+def corrected_runs(
+    names: Sequence[tuple[int, str]],
+    runs: Sequence[Run],
+    obstacles: Sequence[Mapping[str, str]],
+    *,
+    strict: bool,
+    unit: str = "fact",
+) -> tuple[PairedRun, ...]:
+    """Return decided runs with the p-values of all of them corrected together, of gates and of figures."""
+    adjusted = iter(with_family([case for run in runs for case in run.cases]))
     runs = [
-        _run_of(side, tuple(next(adjusted) for _ in cases), baseline.run, name)
-        for (_, side), cases in zip(candidates, decided, strict=True)
+        dataclasses.replace(run, cases=tuple(next(adjusted) for _ in run.cases))
+        for run in runs
     ]
-    figures = [
-        (of, case.nodeid, value.name, value.p)
-        for of, run in enumerate(runs)
-        for case in run.cases
-        for value in case.metrics
-    ]
-    holm = stats.holm([p for *_, p in figures])
-    by_figure: list[dict[tuple[str, str], float | None]] = [{} for _ in runs]
-    for (of, case_id, name_of_figure, _), p in zip(figures, holm, strict=True):
-        by_figure[of][case_id, name_of_figure] = p
+    ps = [value.p for run in runs for case in run.cases for value in case.metrics]
+    holm = iter(stats.holm(ps))
     return tuple(
         PairedRun(
+            number=number,
+            name=name,
             run=run,
-            p_holm=ps,
-            obstacles=_obstacles(side, run.cases, baseline.run),
+            p_holm={
+                (case.nodeid, value.name): next(holm)
+                for case in run.cases
+                for value in case.metrics
+            },
+            obstacles=of_run,
             strict=strict,
+            unit=unit,
         )
-        for run, ps, (_, side) in zip(runs, by_figure, candidates, strict=True)
+        for (number, name), run, of_run in zip(names, runs, obstacles, strict=True)
+    )
+
+
+def bare_run(baseline: str, cases: Iterable[CaseResult]) -> Run:
+    """Return cases as a run of which nothing else is known."""
+    return Run(
+        kbrel_version=__version__,
+        created="",
+        model=None,
+        environment=(),
+        settings=(),
+        cases=tuple(cases),
+        baseline=baseline,
     )
 
 
 def family_size(side: RecordedOutcomes) -> int:
     """Return the number of cases of a recorded run that compare with a baseline."""
-    gates = [case.gates for case in side.cases] + [
-        aggregate.gates for aggregate in side.aggregates
-    ]
+    cases: tuple[CaseResult | AggregateCase, ...] = (*side.cases, *side.aggregates)
     return sum(
-        any(GATE_RULES[gate.rule].relative for gate in of_case) for of_case in gates
+        any(GATE_RULES[gate.rule].relative for gate in case.gates) for case in cases
     )
 
 
@@ -135,10 +170,6 @@ def decide_outcomes(
 
     ``comparisons`` is the size of the family of tests, such as :func:`family_size`.
     """
-    from pytest_kbrel.gates import compare_case, decide_aggregate, with_looks_told
-    from pytest_kbrel.gates.waivers import under_waivers
-
-    tokenizer = another_tokenizer(side.run.model, baseline)
     cases: list[CaseResult] = []
     for case in side.cases:
         before = baseline.case(case)
@@ -150,31 +181,17 @@ def decide_outcomes(
         decided = compare_case(
             completed,
             [gate_of(gate) for gate in case.gates],
-            baseline=before,
-            baseline_asked=True,
-            comparisons=max(comparisons, 1),
-            incomparable=_incomparable(side.run, baseline, [completed]),
-            another_tokenizer=tokenizer,
-            other_suites=baseline.other_suites(case.suite),
-            looks=case.looks,
+            _against(side.run, baseline, [completed], comparisons),
         )
         cases.append(under_waivers(with_looks_told(decided), waivers_of(case)))
     for aggregate in side.aggregates:
-        members = [case for case in cases if case.suite == aggregate.suite]
-        cases.append(
-            decide_aggregate(
-                aggregate,
-                members,
-                baseline=baseline,
-                comparisons=max(comparisons, 1),
-                incomparable=_incomparable(
-                    side.run,
-                    baseline,
-                    [case for case in members if case.id in aggregate.members],
-                ),
-                another_tokenizer=tokenizer,
-            )
-        )
+        members = [
+            case
+            for case in cases
+            if case.suite == aggregate.suite and case.id in aggregate.members
+        ]
+        against = _against(side.run, baseline, members, comparisons)
+        cases.append(decide_aggregate(aggregate, members, against))
     return cases
 
 
@@ -182,54 +199,40 @@ def _obstacles(
     side: RecordedOutcomes, cases: Sequence[CaseResult], baseline: Baseline
 ) -> dict[str, str]:
     """Return why cases cannot be compared, whether they have gates or not."""
-    from pytest_kbrel.baselines import setting_differences
-    from pytest_kbrel.gates.cases import obstacle_of
-    from pytest_kbrel.gates.measurement import Measurement, Pairing, pair
-
-    tables = {}
-    for case in cases:
-        before = baseline.case(case)
-        if case.aggregate or not case.metrics:
-            continue
-        pairings: tuple[Pairing, ...] = ()
-        if isinstance(before, BaselineCase):
-            pairings = (
-                pair(
-                    case.table,
-                    before.table,
-                    setting_differences(case.settings, before.settings),
-                ),
-            )
-        obstacle = obstacle_of(
-            [case.id],
-            Measurement(figures=(), pairings=pairings),
-            () if pairings else (case.id,),
-            asked=True,
-            incomparable=_incomparable(side.run, baseline, [case]),
-            another_tokenizer=another_tokenizer(side.run.model, baseline),
-            other_suites=baseline.other_suites(case.suite),
-        )
-        if obstacle is not None:
-            tables[case.nodeid] = ": ".join(obstacle)
-    return tables
+    return {
+        case.nodeid: ": ".join(obstacle)
+        for case in cases
+        if not case.aggregate
+        and case.metrics
+        and (obstacle := obstacle_to(case, _against(side.run, baseline, [case])))
+    }
 
 
-def _incomparable(
-    run: Baseline, baseline: Baseline, cases: Sequence[CaseResult]
-) -> tuple[str, ...]:
+def _against(
+    run: Baseline,
+    baseline: Baseline,
+    cases: Sequence[CaseResult],
+    comparisons: int = 1,
+) -> Against:
     written_by = {dict(case.settings).get("distractors_from", "") for case in cases}
     writers = [helper for helper in run.helpers if helper.spec in written_by]
-    return incomparable(
-        run.model, baseline, judged=_is_judged(cases), judge=run.judge, writers=writers
-    )
-
-
-def _is_judged(cases: Sequence[CaseResult]) -> bool:
-    return any(
+    judged = any(
         row.expected
         for case in cases
         if (probe := probe_named(case.probe)) and probe.judged
         for row in case.table.rows
+    )
+    return Against(
+        baseline=baseline,
+        comparisons=comparisons,
+        incomparable=incomparable(
+            run.model,
+            baseline,
+            judged=judged,
+            judge=run.judge,
+            writers=writers,
+        ),
+        another_tokenizer=another_tokenizer(run.model, baseline),
     )
 
 
@@ -256,7 +259,7 @@ def _with_texts(case: CaseResult, other: Table | None) -> Table:
 
 
 def _run_of(
-    side: RecordedOutcomes, cases: tuple[CaseResult, ...], baseline: Baseline, name: str
+    side: RecordedOutcomes, cases: Sequence[CaseResult], baseline: Baseline, name: str
 ) -> Run:
     run = Run(
         kbrel_version=side.run.kbrel_version,
@@ -264,7 +267,7 @@ def _run_of(
         model=side.run.model,
         environment=side.run.versions,
         settings=side.run.settings,
-        cases=cases,
+        cases=tuple(cases),
         baseline=name,
         helpers=side.run.helpers,
         base=baseline.model,
@@ -306,6 +309,19 @@ def read_outcomes(source: str, rootdir: Path) -> RecordedOutcomes | str:
         return _of_baseline(read_baseline(source, rootdir))
     except BaselineError as error:
         return str(error)
+
+
+def outcomes_of(path: Path) -> RecordedOutcomes:
+    """Return the outcomes of a report folder or a ``report.json``; raises ``KbrelError`` where there are none."""
+    if not path.is_file() and not (path / REPORT).is_file():
+        earlier = earlier_note(path / REPORT)
+        raise KbrelError(
+            f"{path}: has no {REPORT}; allowed: the folder of a run's reports{earlier}"
+        )
+    side = read_outcomes(str(path), Path())
+    if isinstance(side, str):
+        raise KbrelError(f"{path}: {side}; allowed: a report folder as a run wrote it")
+    return side
 
 
 def gate_of(result: GateResult) -> Gate:
@@ -397,7 +413,7 @@ def _case(entry: dict[str, Any], tables: Mapping[str, Table]) -> CaseResult:
         )
     suite, _, case_id = str(entry["id"]).rpartition("::")
     kept = {key: entry[key] for key in _KEPT if entry.get(key) is not None}
-    about = {"id": case_id, "suite": suite, "duration": 0.0, "metrics": []}
+    about = {"id": case_id, "suite": suite}
     case = from_wire(CaseResult, kept | about)
     settings = string_pairs(entry.get("settings", {}))
     return dataclasses.replace(case, table=table, settings=settings)
@@ -409,19 +425,16 @@ def _of_baseline(run: Baseline) -> RecordedOutcomes:
         if not isinstance(case, BaselineCase):
             continue
         suite, _, case_id = key.partition("::")
-        name, _, rest = case_id.partition("[")
-        probe: CaseKind = next(probe for probe in PROBES if probe == name)
+        probe, slice_name = probe_and_slice(case_id)
+        assert probe is not None
         cases.append(
             CaseResult(
                 id=case_id,
                 suite=PurePath(suite).name,
-                probe=probe,
-                slice=rest.removesuffix("]"),
+                probe=probe.name,
+                slice=slice_name,
                 verdict="pass",
                 n=len(case.table.rows),
-                duration=0.0,
-                metrics=(),
-                gates=(),
                 table=case.table,
                 settings=case.settings,
             )

@@ -12,9 +12,10 @@ from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.cli.compare.models import ComparedModel, FigureTable, run_settings
 from pytest_kbrel.cli.compare.pairing import PairedRun
 from pytest_kbrel.printing import format_table, pad, wrap
-from pytest_kbrel.records import NOT_KNOWN, CaseResult, Change, Correlation, MetricValue
+from pytest_kbrel.records import NOT_KNOWN, CaseResult, Change, MetricValue
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.changes import changed_facts, examples
+from pytest_kbrel.reports.comparison import Scatter
 from pytest_kbrel.reports.formatting import (
     answer_text,
     count,
@@ -52,11 +53,10 @@ _WIDTHS = (0, 8, 7, 7, 19, 11)
 def report_json(
     models: Sequence[ComparedModel],
     tables: Sequence[FigureTable],
-    correlations: Sequence[tuple[str, Correlation]],
+    scatters: Sequence[Scatter],
     pairs: Sequence[PairedRun],
-    names: Sequence[str],
 ) -> str:
-    """Return everything as the text of a JSON file; ``names`` as for :func:`paired_lines`."""
+    """Return everything as the text of a JSON file."""
     wire = {
         "schema_version": SCHEMA_VERSION,
         "kbrel_version": __version__,
@@ -70,9 +70,11 @@ def report_json(
             for table in tables
         ],
         "correlations": [
-            {"within": within, **to_wire(one)} for within, one in correlations
+            {"within": one.within, **to_wire(of)}
+            for one in scatters
+            for of in (one.pearson, one.spearman)
         ],
-        "paired": paired_json(pairs, names),
+        "paired": paired_json(pairs),
     }
     return (
         json.dumps(to_wire(wire), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
@@ -92,7 +94,7 @@ def model_lines(models: Sequence[ComparedModel]) -> Iterator[str]:
 def figure_lines(
     models: Sequence[ComparedModel],
     tables: Sequence[FigureTable],
-    correlations: Sequence[tuple[str, Correlation]],
+    scatters: Sequence[Scatter],
     width: int,
 ) -> Iterator[str]:
     """Yield the tables of figures and the correlations over the models."""
@@ -100,7 +102,7 @@ def figure_lines(
         yield ""
         yield from _table(table, len(models), width)
     yield ""
-    yield from _correlated(correlations)
+    yield from _correlated(scatters)
 
 
 def _table(table: FigureTable, models: int, width: int) -> Iterator[str]:
@@ -125,52 +127,48 @@ def _table(table: FigureTable, models: int, width: int) -> Iterator[str]:
         )
 
 
-def _correlated(correlations: Sequence[tuple[str, Correlation]]) -> Iterator[str]:
-    yield "Correlations over models"
-    pairs = list(zip(correlations[::2], correlations[1::2], strict=True))
-    lines = [
-        (within, pearson, spearman)
-        for (within, pearson), (_, spearman) in pairs
-        if pearson.r is not None
+def coefficients(scatter: Scatter) -> str:
+    """Return both coefficients of correlation with their p-values."""
+    both = [
+        f"{one.method} {number(one.r)} ({p_value(one.p)})"
+        for one in (scatter.pearson, scatter.spearman)
     ]
-    width = max((len(within) for within, _, _ in lines), default=0)
-    for within, pearson, spearman in lines:
-        both = [
-            f"{one.method} {number(one.r)} ({p_value(one.p)})"
-            for one in (pearson, spearman)
-        ]
+    return f"{', '.join(both)}, n = {scatter.pearson.n}"
+
+
+def _correlated(scatters: Sequence[Scatter]) -> Iterator[str]:
+    yield "Correlations over models"
+    lines = [one for one in scatters if one.pearson.r is not None]
+    width = max((len(one.within) for one in lines), default=0)
+    for one in lines:
+        pearson = one.pearson
         note = f" ({pearson.note})" if pearson.note else ""
-        head = f"{pad(one_line(within), width)}  {pearson.x}, {pearson.y}"
-        yield f"  {head}: {', '.join(both)}, n = {pearson.n}{note}"
+        head = f"{pad(one_line(one.within), width)}  {pearson.x}, {pearson.y}"
+        yield f"  {head}: {coefficients(one)}{note}"
     # Of two models every pair of every case has the same to say.
     reasons = Counter(
-        pearson.note.partition(";")[0] for (_, pearson), _ in pairs if pearson.r is None
+        one.pearson.note.partition(";")[0] for one in scatters if one.pearson.r is None
     )
     for reason, times in reasons.items():
         yield f"  {count(times, 'pair')} of figures: {reason}"
-    if not pairs:
+    if not scatters:
         yield "  none: no two models have two figures that the papers correlate"
 
 
-def paired_lines(
-    pairs: Sequence[PairedRun], names: Sequence[str], numbers: Sequence[int], width: int
-) -> Iterator[str]:
-    """Yield the lines about each candidate.
-
-    ``names[0]`` is the baseline's, ``names[k]`` candidate k's, and ``numbers`` are those they have above.
-    """
-    for at, paired in enumerate(pairs, start=1):
+def paired_lines(pairs: Sequence[PairedRun], width: int) -> Iterator[str]:
+    """Yield the lines about each candidate."""
+    for paired in pairs:
         run = paired.run
         yield ""
         how = f"paired {paired.unit} by {paired.unit}"
-        yield f"{numbers[at]} against {numbers[0]}, {how}: {one_line(names[at])}"
+        yield f"{paired.number} against 1, {how}: {one_line(paired.name)}"
         if run.differences:
             yield from wrap(
                 f"differs: {'; '.join(map(one_line, run.differences))}", width, "  "
             )
         for case in run.cases:
             yield ""
-            yield from _case_lines(paired, case, (numbers[0], numbers[at]), width)
+            yield from _case_lines(paired, case, width)
         yield ""
         yield from _changes(paired, width)
     if pairs:
@@ -183,29 +181,30 @@ def paired_lines(
         )
 
 
-def summary_lines(pairs: Sequence[PairedRun], numbers: Sequence[int]) -> Iterator[str]:
-    """Yield what became of each candidate, a line each; ``numbers`` as for :func:`paired_lines`."""
+def summary_lines(pairs: Sequence[PairedRun]) -> Iterator[str]:
+    """Yield what became of each candidate, a line each."""
     if pairs:
         yield ""
-    for at, paired in enumerate(pairs, start=1):
-        changes = changed_facts(paired.run)
-        facts = f"{count(len(changes.lost), paired.unit)} lost, {len(changes.gained)} gained"
-        yield f"{numbers[at]} against {numbers[0]}: {_verdicts(paired)}; {facts}"
+    for paired in pairs:
+        yield f"{paired.number} against 1: {_verdicts(paired)}; {_changed(paired)}"
 
 
-def paired_json(
-    pairs: Sequence[PairedRun], names: Sequence[str]
-) -> list[dict[str, Any]]:
+def _changed(paired: PairedRun) -> str:
+    changes = changed_facts(paired.run)
+    return f"{count(len(changes.lost), paired.unit)} lost, {len(changes.gained)} gained"
+
+
+def paired_json(pairs: Sequence[PairedRun]) -> list[dict[str, Any]]:
     """Return every candidate's cases as JSON's own types."""
     return [
         {
-            "baseline": names[0],
-            "candidate": names[at],
+            "baseline": paired.run.baseline,
+            "candidate": paired.name,
             "differences": list(paired.run.differences),
             "fails": paired.fails,
             "cases": [_case_json(paired, case) for case in paired.run.cases],
         }
-        for at, paired in enumerate(pairs, start=1)
+        for paired in pairs
     ]
 
 
@@ -228,9 +227,7 @@ def _case_json(paired: PairedRun, case: CaseResult) -> dict[str, Any]:
     return wire
 
 
-def _case_lines(
-    paired: PairedRun, case: CaseResult, numbers: tuple[int, int], width: int
-) -> Iterator[str]:
+def _case_lines(paired: PairedRun, case: CaseResult, width: int) -> Iterator[str]:
     """Yield a case's figures that tell most or have gates, then what stands in the way, then its gates."""
     shown = {*view.key_metrics(case), *(gate.metric for gate in case.gates)}
     values = [value for value in case.metrics if value.name in shown]
@@ -243,8 +240,8 @@ def _case_lines(
     if waiver := phrases.waiver(case, paired.run):
         yield from wrap(waiver, width)
     if values:
-        first, second = map(str, numbers)
-        heads = ("", first, second, f"{second} - {first}", " 95 % interval", "", "")
+        number_ = str(paired.number)
+        heads = ("", "1", number_, f"{number_} - 1", " 95 % interval", "", "")
         rows = [heads, *(_figure(paired, case, value) for value in values)]
         yield from format_table(rows, left=(0, 4, 5, 6), least=_WIDTHS, gap=" ")
     obstacle = paired.obstacles.get(case.nodeid, "")
@@ -286,7 +283,7 @@ def _figure(paired: PairedRun, case: CaseResult, value: MetricValue) -> tuple[st
 
 def _changes(paired: PairedRun, width: int) -> Iterator[str]:
     changes = changed_facts(paired.run)
-    yield f"{count(len(changes.lost), paired.unit)} lost, {len(changes.gained)} gained"
+    yield _changed(paired)
     for word, facts in (("lost", changes.lost), ("gained", changes.gained)):
         for change in examples(facts, SHOWN_FACTS):
             yield from wrap(f"{word}: {_change(change)}", width, "  ")

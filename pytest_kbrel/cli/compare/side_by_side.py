@@ -7,30 +7,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
-from pytest_kbrel import __version__
-from pytest_kbrel.catalogue.metrics import METRICS
-from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.cli.compare.models import (
     ComparedModel,
-    CorrelatedPoints,
-    Figures,
     FigureTable,
     Key,
-    RecordedCase,
     case_names,
     run_settings,
     twins,
 )
-from pytest_kbrel.cli.compare.pairing import PairedRun
-from pytest_kbrel.records import CaseKind, CaseResult, MetricValue, Run
-from pytest_kbrel.reports.changes import changed_facts
+from pytest_kbrel.cli.compare.pairing import PairedRun, bare_run
+from pytest_kbrel.records import CaseResult
 from pytest_kbrel.reports.comparison import Comparison, Scatter, Side
 
 
 def side_by_side(
     models: Sequence[ComparedModel],
     tables: Sequence[FigureTable],
-    correlated: Sequence[CorrelatedPoints],
+    correlated: Sequence[Scatter],
     paired: Mapping[int, PairedRun],
     unpaired: Mapping[int, str],
 ) -> Comparison:
@@ -56,32 +49,11 @@ def side_by_side(
     )
     return Comparison(
         sides=_sides(models, results, paired, unpaired),
-        cases=Run(
-            kbrel_version=__version__,
-            created="",
-            model=None,
-            environment=(),
-            settings=(),
-            cases=tuple(cases),
-            baseline=models[0].name,
-        ),
+        cases=bare_run(models[0].name, cases),
         scatters=tuple(
-            Scatter(
-                within=one.within,
-                whole=one.whole,
-                nodeid="::".join(keys[one.within]) if one.within in keys else "",
-                points=tuple((at + 1, x, y) for at, x, y in one.points),
-                pearson=one.pearson,
-                spearman=one.spearman,
-            )
+            dataclasses.replace(one, nodeid="::".join(keys.get(one.within, ())))
             for one in correlated
         ),
-        labels={
-            nodeids[key]: case.label
-            for model in models
-            for key, case in model.recorded.items()
-            if case.label
-        },
         differing={
             "::".join(keys[table.case]): table.differing
             for table in tables
@@ -104,7 +76,9 @@ def _sides(
         zip(models, run_settings(models), twins(models), strict=True)
     ):
         pair = paired.get(at + 1)
-        if _outcomes(pair) != _outcomes(paired.get(twin)):
+        other = paired.get(twin)
+        # Of the same figures other answers may be lost, and other gates fail.
+        if (pair and pair.run.cases) != (other and other.run.cases):
             twin = 0
         side = Side(
             number=at + 1,
@@ -140,23 +114,6 @@ def _titled(sides: Sequence[Side]) -> tuple[Side, ...]:
     )
 
 
-def _outcomes(pair: PairedRun | None) -> object:
-    """Return what models with the same figures may still differ in: facts lost and gained, and verdicts."""
-    if pair is None:
-        return []
-    changes = changed_facts(pair.run)
-    facts = [
-        sorted(change.fact_id for change in of) for of in (changes.lost, changes.gained)
-    ]
-    verdicts = [
-        (case.id, gate.metric, gate.verdict)
-        for case in pair.run.cases
-        for gate in case.gates
-        if gate.verdict != "pass"
-    ]
-    return [*facts, verdicts] if any((*facts, verdicts)) else []
-
-
 def _results(
     model: ComparedModel, nodeids: Mapping[Key, str], pair: PairedRun | None
 ) -> dict[str, CaseResult]:
@@ -166,44 +123,7 @@ def _results(
         decided = {
             (PurePath(case.suite).name, case.id): case for case in pair.run.cases
         }
-    return {
-        nodeids[key]: decided.get(key)
-        or _recorded(key, figures, model.recorded.get(key, RecordedCase()))
-        for key, figures in model.cases.items()
-    }
-
-
-def _recorded(key: Key, figures: Figures, recorded: RecordedCase) -> CaseResult:
-    suite, case_id = key
-    name, _, rest = case_id.partition("[")
-    slice_name = rest.removesuffix("]")
-    kinds: tuple[CaseKind, ...] = (*PROBES, "pooled")
-    probe: CaseKind = next((kind for kind in kinds if kind == name), "test")
-    return CaseResult(
-        id=case_id,
-        suite=suite,
-        probe=probe,
-        slice=slice_name,
-        verdict="invalid" if recorded.invalid else "pass",
-        n=recorded.n,
-        duration=0.0,
-        metrics=tuple(_value(metric, value) for metric, value in figures.items()),
-        gates=(),
-        aggregate=_is_overall(probe, slice_name),
-    )
-
-
-def _is_overall(kind: CaseKind, slice_name: str) -> bool:
-    if (probe := probe_named(kind)) is not None:
-        return probe.is_overall(slice_name)
-    return kind == "pooled"
-
-
-def _value(name: str, value: float | None) -> MetricValue:
-    known = METRICS.get(name)
-    return MetricValue(
-        name=name, better=known.better if known else "higher", value=value
-    )
+    return {nodeids[key]: decided.get(key) or case for key, case in model.cases.items()}
 
 
 def _united(suite: str, results: Sequence[CaseResult]) -> CaseResult:
@@ -214,6 +134,7 @@ def _united(suite: str, results: Sequence[CaseResult]) -> CaseResult:
         results[0],
         suite=suite,
         n=max(case.n for case in results),
+        label=next((case.label for case in results if case.label), ""),
         metrics=tuple(metrics.values()),
         gates=tuple(gates.values()),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from pytest_kbrel.bounds import FIGURE, Bounds
 from pytest_kbrel.catalogue.metrics import Metric
 from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS
 from pytest_kbrel.errors import nearest
-from pytest_kbrel.facts.located import Entry, read_document, unknown
+from pytest_kbrel.facts.located import Node, read_document, unknown
 from pytest_kbrel.foreign import ONE_TASK, names_metric
 from pytest_kbrel.records import Gate, Rule, record
 from pytest_kbrel.suites.gates import merged_gates, metric_gates
@@ -17,26 +18,11 @@ from pytest_kbrel.suites.gates import merged_gates, metric_gates
 _BOUND = Bounds(0, FIGURE, whole=False)
 
 
-@record
-class Threshold:
-    """What a flag demands of every metric: a rule with its numbers."""
+def threshold(rule: Rule, text: str) -> Gate:
+    """Read the gate that a flag demands of every metric; raises ``ValueError`` with what is allowed.
 
-    rule: Rule
-    within: float
-    beyond: float | None = None
-
-    def gate(self, metric: str) -> Gate:
-        """Return the gate on one metric."""
-        return Gate(
-            metric=metric,
-            rule=self.rule,
-            bound=self.within,
-            beyond=self.beyond,
-        )
-
-
-def threshold(rule: Rule, text: str) -> Threshold:
-    """Read ``0.05`` or ``within:0.08,beyond:0.02``; raises ``ValueError`` with what is allowed."""
+    The text is ``0.05`` or ``within:0.08,beyond:0.02``.
+    """
     allowed = GATE_RULES[rule]
     parts = [part.strip().partition(":") for part in text.split(",")]
     if len(parts) == 1 and not parts[0][1]:
@@ -53,11 +39,10 @@ def threshold(rule: Rule, text: str) -> Threshold:
         raise ValueError(
             f"found {text!r} without within; allowed: NUMBER or within:N,beyond:N"
         )
-    within = numbers["within"]
-    beyond = numbers.get("beyond")
+    within, beyond = numbers["within"], numbers.get("beyond")
     if beyond is not None and within and allowed.allows_more * (within - beyond) <= 0:
         raise ValueError(f"found {text!r}; allowed: beyond allows less than within")
-    return Threshold(rule=rule, within=within, beyond=beyond)
+    return Gate(metric="", rule=rule, bound=within, beyond=beyond)
 
 
 @record
@@ -68,8 +53,8 @@ class Demands:
     every case as :data:`ONE_TASK`.
     """
 
-    thresholds: tuple[Threshold, ...] = ()
-    by_case: Mapping[str, Mapping[str, Entry]]
+    thresholds: tuple[Gate, ...] = ()
+    by_case: Mapping[str, Mapping[str, Node]]
 
     def judges(self, case: str) -> bool:
         """Whether a case may have a gate."""
@@ -77,7 +62,9 @@ class Demands:
 
     def gates(self, case: str, metric: Metric) -> tuple[Gate, ...]:
         """Return the gates on a metric of a case; raises ``SuiteError`` where the file has a wrong one."""
-        gates = tuple(one.gate(metric.name) for one in self.thresholds)
+        gates = tuple(
+            dataclasses.replace(gate, metric=metric.name) for gate in self.thresholds
+        )
         for name in dict.fromkeys((ONE_TASK, case)):
             # The shorter name of a metric is the more general one.
             for key, entry in sorted(
@@ -109,11 +96,11 @@ class Demands:
                     )
 
 
-def read_gate_file(path: Path) -> Mapping[str, Mapping[str, Entry]]:
+def read_gate_file(path: Path) -> Mapping[str, Mapping[str, Node]]:
     """Read ``{CASE: {METRIC: {RULE: NUMBER}}}``; raises ``SuiteError`` where it has another shape."""
     cases = {}
     for case, entry in read_document(path).mapping("a file of gates").items():
-        cases[case] = entry.node.mapping(f"gates of the case {case}")
+        cases[case] = entry.mapping(f"gates of the case {case}")
         if not cases[case]:
             raise entry.error(
                 f"the case {case} has no gate; allowed: {{METRIC: {{recovery: 0.95}}}}"

@@ -56,7 +56,7 @@ class Place(NamedTuple):
 
 
 class AnswerFiles:
-    """Answers of one model in one or more files, looked up by the ids of requests.
+    """Answers of one model in some files, or in none, looked up by the ids of requests.
 
     Only the ids are held in memory. ``name`` is the model's name in the replies, ``served`` has the names
     with system fingerprints, and ``digest`` is the sha256 (hex) of the files.
@@ -75,8 +75,8 @@ class AnswerFiles:
                 digest.update(line)
                 if line.strip():
                     self._add(Place(file, number, start, False), line)
-        self.digest = digest.hexdigest()
-        if not self._places:
+        self.digest = digest.hexdigest() if files else ""
+        if files and not self._places:
             raise ModelError(
                 f"{', '.join(map(str, files))}: found no answers; allowed: the output of a batch"
             )

@@ -42,9 +42,9 @@ class AnswersModel(OpenAIModel):
     is_storable = False
 
     def __init__(self, spec: AnswersSpec) -> None:
-        self.answers = None if spec.path is None else read_answers(spec.path)
+        self.answers = AnswerFiles(()) if spec.path is None else read_answers(spec.path)
         requests = dataclasses.replace(spec.requests, max_concurrent=1)
-        if not spec.named and self.answers is not None:
+        if not spec.named:
             requests = dataclasses.replace(requests, name=self.answers.name)
         self.name, self.endpoint = requests.name, requests.endpoint
         self._file = _FileConnection(self.answers)
@@ -55,12 +55,8 @@ class AnswersModel(OpenAIModel):
             requests.endpoint == "chat" and not self._looked and not self._thinks
         )
         self._looked = True
-        probe = (
-            self.answers.find(PROBE)
-            if self.answers is not None and self._probes
-            else None
-        )
-        self._has_no_probe = self._probes and self.answers is not None and probe is None
+        probe = self.answers.find(PROBE) if self._probes else None
+        self._has_no_probe = self._probes and bool(spec.path) and probe is None
         if isinstance(probe, dict) and isinstance(reply := read_reply(probe), Reply):
             self._thinks = reply.shows_thoughts
             self._unopened = self._unopened or reply.hides_opening
@@ -87,17 +83,13 @@ class AnswersModel(OpenAIModel):
 
     def describe(self) -> Fingerprint:
         """Return the model's fingerprint: its name in the replies, and the digest of the files."""
-        served = (
-            " and ".join(sorted(filter(None, self.answers.served)))
-            if self.answers is not None
-            else ""
-        )
+        served = " and ".join(sorted(filter(None, self.answers.served)))
         return dataclasses.replace(
             super().describe(),
             spec=self._text,
             backend="answers",
             backend_version=f"served {served}" if served else "",
-            weights_digest="" if self.answers is None else self.answers.digest,
+            weights_digest=self.answers.digest,
             device="",
         )
 
@@ -117,7 +109,7 @@ class AnswersModel(OpenAIModel):
 class _FileConnection(Replies):
     """Files of answers in the place of a connection to a server."""
 
-    def __init__(self, answers: AnswerFiles | None) -> None:
+    def __init__(self, answers: AnswerFiles) -> None:
         self._answers = answers
         self.used: set[str] = set()
         self.wanted: Wanted | None = None
@@ -126,7 +118,7 @@ class _FileConnection(Replies):
         """Return the JSON of a reply, as builtins, or the error that the batch has in its place."""
         name = request_id(path, body)
         self.used.add(name)
-        reply = None if self._answers is None else self._answers.find(name)
+        reply = self._answers.find(name)
         if self.wanted is not None and (reply is None or isinstance(reply, Failed)):
             self.wanted(name, path, body)
         if reply is None:

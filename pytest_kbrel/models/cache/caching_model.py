@@ -85,17 +85,11 @@ class CachingModel:
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return one response per request, in order."""
-        as_ready = getattr(self.model, "score_as_ready", None)
-        return self._responses(
-            requests, Scored, as_ready or _in_chunks(self.model.score)
-        )
+        return self._responses(requests, Scored, "score")
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return one response per request, in order."""
-        as_ready = getattr(self.model, "generate_as_ready", None)
-        return self._responses(
-            requests, Generated, as_ready or _in_chunks(self.model.generate)
-        )
+        return self._responses(requests, Generated, "generate")
 
     def close(self) -> None:
         """Close model and store."""
@@ -109,10 +103,7 @@ class CachingModel:
         self.store = None
 
     def _responses(
-        self,
-        requests: Sequence[Q],
-        kind: type[A],
-        ask: Callable[[Sequence[Q]], Batches[A]],
+        self, requests: Sequence[Q], kind: type[A], method: str
     ) -> list[A | Failed]:
         # Without a store nobody needs a key.
         keys = (
@@ -140,7 +131,9 @@ class CachingModel:
         new = [
             request for request in dict.fromkeys(requests) if request not in responses
         ]
-        method = "score" if kind is Scored else "generate"
+        ask: Callable[[Sequence[Q]], Batches[A]] = getattr(
+            self.model, f"{method}_as_ready", None
+        ) or _in_chunks(getattr(self.model, method))
         for batch in self.meter.timed(method, ask(new)) if new else ():
             responses |= {new[position]: response for position, response in batch}
             self.on_answers(len(batch), True)
@@ -170,11 +163,11 @@ class CachingModel:
             self.close_store()
 
     def _is_valid(self, answer: Answer) -> bool:
-        # A checkpoint here would return the same empty text again.
-        is_served = not self._fingerprint.weights_digest
-        if is_served and isinstance(answer, Generated) and not answer.text.strip():
+        if isinstance(check_probabilities(answer), Failed):
             return False
-        return not isinstance(check_probabilities(answer), Failed)
+        # A checkpoint here would return the same empty text again.
+        is_text = isinstance(answer, Scored) or answer.text.strip()
+        return bool(is_text or self._fingerprint.weights_digest)
 
 
 def _ignore(count: int, asked: bool) -> None:

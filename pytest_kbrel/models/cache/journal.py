@@ -35,7 +35,7 @@ from pytest_kbrel.records import (
     ScoreRequest,
     record,
 )
-from pytest_kbrel.serialization import encoder, from_wire
+from pytest_kbrel.serialization import from_wire, to_wire
 from pytest_kbrel.untrusted import parse
 
 # Seconds after its last response for which an unfinished run can go on.
@@ -97,7 +97,10 @@ class Journal:
         failed: int = 0,
     ) -> None:
         """Store responses with their requests, what the server said of itself, and the number of failures."""
-        texts = {key: _as_text(requests[key]) for key, _ in answers}
+        texts = {}
+        for key, _ in answers:
+            request = requests[key]
+            texts[key] = json.dumps([type(request).__name__, to_wire(request)])
         store.put(answers, self._model.describe(), digest=self.digest, requests=texts)
         served = frozenset(self._model.served)
         if served - self._noted:
@@ -352,7 +355,6 @@ TOLERANCE = 0.01
 _AMONG = 2000
 # Prompts that begin alike are of one kind: they share an instruction.
 _BEGINNING = 24
-_written = encoder()
 
 
 @record
@@ -363,10 +365,8 @@ class Question:
     answer: Answer
 
 
-def choose_questions(
-    store: Store, digest: str, count: int = COUNT
-) -> tuple[Question, ...]:
-    """Return ``count`` stored questions of a journal: of different kinds, and with different responses.
+def choose_questions(store: Store, digest: str) -> tuple[Question, ...]:
+    """Return some stored questions of a journal: of different kinds, and with different responses.
 
     Fewer are returned if there are no more. The same responses give the same choice.
 
@@ -383,7 +383,8 @@ def choose_questions(
             request=_request(store, digest, key, request),
             answer=store.decode(key, text, checksum),
         )
-        kinds.setdefault(_kind(question.request), []).append(question)
+        kind = type(question.request), question.request.prompt[:_BEGINNING]
+        kinds.setdefault(kind, []).append(question)
     # In turns: the first of each kind, then the second of each; those with another response come first.
     in_turns = [
         one
@@ -397,7 +398,7 @@ def choose_questions(
     for one in in_turns:
         (repeated if _content(one.answer) in contents else new).append(one)
         contents.add(_content(one.answer))
-    return (*new, *repeated)[:count]
+    return (*new, *repeated)[:COUNT]
 
 
 def find_difference(model: Model, questions: Sequence[Question]) -> str:
@@ -431,24 +432,8 @@ def _same(then: Answer, now: Answer) -> bool:
     )
 
 
-def _kind(request: Request) -> object:
-    if isinstance(request, ScoreRequest):
-        return "score", request.prompt[:_BEGINNING]
-    return (
-        request.max_new_tokens,
-        request.stop,
-        request.num_beams,
-        request.steps,
-        request.prompt[:_BEGINNING],
-    )
-
-
 def _content(answer: Answer) -> object:
     return answer.text if isinstance(answer, Generated) else answer.probabilities
-
-
-def _as_text(request: Request) -> str:
-    return _written([type(request).__name__, request])
 
 
 def _request(store: Store, digest: str, key: bytes, text: str | None) -> Request:

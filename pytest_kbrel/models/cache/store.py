@@ -109,7 +109,9 @@ class Store:
         now = int(time.time())
         rows = []
         for name, answer in answers:
-            key, text = bytes.fromhex(name), _encode(answer)
+            kind = "scored" if isinstance(answer, Scored) else "generated"
+            key = bytes.fromhex(name)
+            text = _dumps({"kind": kind, **fields_of(answer)})
             request = (requests or {}).get(name)
             rows.append(
                 (key, now, text, _checksum(key, text), request, request is not None)
@@ -146,12 +148,6 @@ class Store:
             for text, *values in statements:
                 rows = self._connection.execute(text, values).fetchall()
         return rows
-
-    def shrink(self) -> None:
-        """Return the space of deleted rows to the disk."""
-        with self._guarded():
-            self._connection.execute("VACUUM")
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def decode(self, key: bytes, text: str, checksum: bytes) -> Answer:
         """Return the response of a row; raise :class:`StoreError` if it is not the one of this key."""
@@ -322,15 +318,6 @@ def identity(model: Fingerprint) -> dict[str, object]:
 def _described(model: Fingerprint) -> tuple[str, str]:
     """Return a model's digest, and its description as JSON."""
     return digest_of(model), json.dumps(to_wire(model))
-
-
-def _encode(answer: Answer) -> str:
-    return _dumps(
-        {
-            "kind": "scored" if isinstance(answer, Scored) else "generated",
-            **fields_of(answer),
-        }
-    )
 
 
 def _checksum(key: bytes, text: str) -> bytes:

@@ -11,6 +11,7 @@ from pytest_kbrel.judges.replies import read_truth
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import Case, MonitorSettings
+from tests.metrics import value_of
 from tests.probes.conftest import CAPITAL, FRANCE, Oracle, make_case
 from tests.probes.monitor.test_monitor import generated
 
@@ -66,9 +67,9 @@ def test_the_shares_by_hand(variant, columns_of):
         metric.name: metric for metric in metrics_for("monitor", "P36", table.columns)
     }
     assert named["accuracy_wp"].columns == ("format:wp", "kept")
-    assert named["accuracy_fc_pos"].of([[1 / 3, 1], [1, 1], [0, 0]]) == pytest.approx(
-        2 / 3
-    )
+    assert value_of(
+        named["accuracy_fc_pos"], [[1 / 3, 1], [1, 1], [0, 0]]
+    ) == pytest.approx(2 / 3)
     assert named["accuracy_fc_neg"].columns == ("format:fc_neg", "kept")
 
 

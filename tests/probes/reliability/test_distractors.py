@@ -9,6 +9,7 @@ from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.reliability.distractors import read_distractors
 from pytest_kbrel.records import Failed, ReliabilitySettings
+from tests.metrics import value_of
 from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
 
 WRITTEN = ReliabilitySettings(
@@ -114,7 +115,7 @@ def test_what_the_model_wrote_is_counted_apart_from_what_was_filled_up(
         for m in metrics_for("reliability", "seen-zero-shot", table.columns)
         if "distr" in m.name
     ]
-    assert metric.of([[2, 6], [0, 0]]) == pytest.approx(1 / 3)
+    assert value_of(metric, [[2, 6], [0, 0]]) == pytest.approx(1 / 3)
     plain = run_case(make_case(ReliabilitySettings(), KNOWN), oracle, oracle.keep).table
     assert not any("distr" in name for name in plain.columns)
 
@@ -149,10 +150,12 @@ def test_how_alike_the_distractors_are_is_a_figure_of_the_case(columns_of) -> No
         metric.name: metric
         for metric in metrics_for("reliability", "seen-zero-shot", table.columns)
     }
-    assert metrics["distractors_alike"].of([[2 / 3, 1], [0, 0]]) == pytest.approx(2 / 3)
-    assert metrics["distractors_length"].of([[length, 1], [0, 0]]) == pytest.approx(
-        length
-    )
+    assert value_of(
+        metrics["distractors_alike"], [[2 / 3, 1], [0, 0]]
+    ) == pytest.approx(2 / 3)
+    assert value_of(
+        metrics["distractors_length"], [[length, 1], [0, 0]]
+    ) == pytest.approx(length)
 
 
 def test_a_writer_that_fails_is_an_error_of_the_fact() -> None:
