@@ -32,10 +32,8 @@ from pytest_kbrel.evaluation.model_pool import with_specs
 from pytest_kbrel.records import Shard, Suite
 from pytest_kbrel.session.case_asker import CaseAsker
 from pytest_kbrel.session.run_builder import (
-    Invocation,
     SessionResults,
     build_run,
-    finished,
     join_responses,
     sharded_run,
     write_reports,
@@ -63,7 +61,9 @@ def record_shard(folder: Path, suite: Suite, shard: Shard) -> str:
     """Record one shard as a session does that has no other worker; return the name of its folder."""
     name = f"shards/{shard.index}"
     settings = with_specs(settings_of(folder / name, shard))
-    results, parts = SessionResults(), folder / "parts" / str(shard.index)
+    shared = sharded_run(settings, [suite], folder)
+    results = SessionResults(suites=[suite], shard=shared)
+    parts = folder / "parts" / str(shard.index)
     asker = CaseAsker(
         settings, root=folder, spool_path=parts / "main.jsonl", suites=lambda: [suite]
     )
@@ -71,13 +71,11 @@ def record_shard(folder: Path, suite: Suite, shard: Shard) -> str:
         nodeid = f"{suite.path}::{case.id}"
         results.expected[nodeid] = None
         results.add(nodeid, asker.ask_case(case))
-    run = build_run(
-        Invocation(here=folder), settings, [suite], results, asker.pool.fingerprint()
-    )
+    results.add_news(asker.pool.news())
     asker.close()
-    run = replace(run, shard=sharded_run(settings, [suite], folder))
-    problems = join_responses(run, parts, settings.output_path)
-    write_reports(finished(run, None, problems, exit_status=0), settings.output_path)
+    run = build_run(settings, results)
+    problems = tuple(join_responses(run.cases, parts, settings.output_path))
+    write_reports(replace(run, problems=problems), settings.output_path)
     return name
 
 
@@ -102,6 +100,7 @@ def settings_of(output: Path, shard: Shard) -> Settings:
         shard=shard,
         today=datetime.date.today(),
         run=os.urandom(8).hex(),
+        here=Path.cwd(),
     )
 
 

@@ -181,8 +181,6 @@ class Planner(DryPlugin):
 
     def use(self, cases: list[Case], suites: list[Suite]) -> None:
         """Plan the cases."""
-        if self._in_full:
-            self._announce(cases)
         from pytest_kbrel.planning.plan import make_plan
 
         self._plan = make_plan(
@@ -192,14 +190,3 @@ class Planner(DryPlugin):
             self._baseline,
             estimated=not self._in_full,
         )
-
-    def _announce(self, cases: list[Case]) -> None:
-        """Say what is done before it is: on a large suite it takes minutes."""
-        reporter = self._config.pluginmanager.getplugin("terminalreporter")
-        if reporter is not None:
-            facts = sum(len(case.facts) for case in cases)
-            slices = f"{len(cases):,} slice{'s' if len(cases) > 1 else ''}"
-            line = f"kbrel: making all requests of {slices} ({facts:,} facts)"
-            reporter.ensure_newline()
-            reporter.write_line(line)
-            reporter.flush()

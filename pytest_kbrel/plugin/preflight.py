@@ -18,7 +18,7 @@ from pytest_kbrel.baselines import (
     read_baseline,
 )
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.errors import KbrelError, ModelError, nearest
+from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.evaluation.model_pool import helper_spec
 from pytest_kbrel.models.arguments import public
 from pytest_kbrel.models.cache.store import FILE, Store, network_of
@@ -275,14 +275,9 @@ def is_recorded(settings: Settings, text: str) -> bool:
 
 def check_judge(settings: Settings) -> None:
     """Raise :class:`KbrelError` for a judge that cannot be opened and for an unusable cache."""
-    judge = settings.specs.get(settings.judge)
-    if judge is None or is_recorded(settings, settings.judge):
+    if settings.judge == RULES or is_recorded(settings, settings.judge):
         return
-    try:
-        _check_word(settings.judge, RULES)
-        check_spec(judge.get())
-    except KbrelError as error:
-        raise KbrelError(f"--kb-judge: {error}") from None
+    _check_helper(settings, settings.judge, "--kb-judge", RULES)
     folder = settings.use_cache
     if folder is not None and ((folder / FILE).exists() or network_of(folder)):
         Store(folder).close()
@@ -306,15 +301,22 @@ def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
                 f"{scored.suite}::{scored.id}: {probe.title} needs token probabilities, and {spec.text} "
                 f"gives none: {why}; {out}, or give a checkpoint"
             )
-    for suite, text in dict.fromkeys(
-        (case.suite, case.settings.writer) for case in cases
-    ):
+    writers = dict.fromkeys((case.suite, case.settings.writer) for case in cases)
+    for suite, text in writers:
         if text and not is_recorded(settings, text):
-            try:
-                _check_word(text, FACTS)
-                check_spec(helper_spec(text, settings.judge_args))
-            except KbrelError as error:
-                raise KbrelError(f"{suite}: distractors_from: {error}") from None
+            _check_helper(settings, text, f"{suite}: distractors_from", FACTS)
+
+
+def _check_helper(settings: Settings, text: str, where: str, word: str) -> None:
+    """Raise :class:`KbrelError`, which says ``where``, for a helper model that cannot be opened.
+
+    ``word`` is the one for no model, which may be meant.
+    """
+    try:
+        check_spec(helper_spec(text, settings.judge_args))
+    except KbrelError as error:
+        hint = nearest(text, (word,))
+        raise KbrelError(f"{where}: {error}; without a model: {word}{hint}") from None
 
 
 def check_args(settings: Settings, suites: Iterable[Suite]) -> None:
@@ -338,19 +340,3 @@ def check_args(settings: Settings, suites: Iterable[Suite]) -> None:
             f"{', '.join(helpers) or 'no judge, no writer of distractors and no encoder on a server'}; "
             "allowed: options of these (docs/models.md)"
         )
-
-
-def _check_word(text: str, default: str) -> None:
-    """Raise ``ModelError`` for a word that can only be a typo: no backend, no path, no hub id.
-
-    ``default`` is the word for no model, which may be meant.
-    """
-    first, slash, _ = text.partition("/")
-    hint = nearest(first, BACKENDS) if slash else nearest(text, (default, "reference"))
-    is_name = (
-        first in BACKENDS or not hint if slash else text.split(":")[0] == "reference"
-    )
-    if is_name or Path(text).expanduser().exists():
-        return
-    forms = ", ".join(form for backend in BACKENDS.values() for form in backend.forms)
-    raise ModelError(f"found {text!r}; allowed: {default}, {forms} or reference{hint}")

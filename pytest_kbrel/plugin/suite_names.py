@@ -12,18 +12,12 @@ from pytest_kbrel.plugin.collection import KbrelWarning, suites_key, warns
 from pytest_kbrel.printing import printable
 from pytest_kbrel.words import SUITE_SUFFIX, in_suite, is_misnamed
 
-YAML = (".yaml", ".yml")
-# A suite has its first keys long before.
-_HEAD = 65_536
-
 
 def check_named_suites(here: Path, arguments: Iterable[str]) -> None:
     """Raise ``UsageError`` for an argument that names a suite with another ending, or none."""
     for argument in arguments:
         path = here / argument.split("::", 1)[0]
-        if is_misnamed(path.name) or (
-            not in_suite(path.name) and _reads_as_suite(path)
-        ):
+        if is_misnamed(path.name):
             raise pytest.UsageError(printable(f"{argument}: {_wrong_ending(path)}"))
         if in_suite(path.name) and path.parent.is_dir() and not path.exists():
             suites = sorted(
@@ -77,18 +71,4 @@ def _wrong_ending(path: Path) -> str:
     stem = stem[:-3] if stem.lower().endswith(".kb") else stem
     return (
         f"the name of a suite ends in {SUITE_SUFFIX}; rename it to {stem}{SUITE_SUFFIX}"
-    )
-
-
-def _reads_as_suite(path: Path) -> bool:
-    """Return True if a YAML file has the two keys that every suite has."""
-    if not path.name.lower().endswith(YAML):
-        return False
-    try:
-        with path.open("rb") as stream:
-            lines = stream.read(_HEAD).splitlines()
-    except OSError:
-        return False
-    return all(
-        any(line.startswith(key) for line in lines) for key in (b"suite:", b"facts:")
     )

@@ -35,7 +35,7 @@ def written(by: str, name: str = "reliability[seen-zero-shot]", **more: str) -> 
     [
         (
             "oracle",
-            r"found 'oracle'; allowed: rules, openai/NAME, hf/PATH, a checkpoint's folder, .* reference$",
+            r"oracle: no such folder; allowed .* reference; without a model: rules$",
         ),
         (
             "openai/gpt",
@@ -99,7 +99,7 @@ def test_what_to_do_without_probabilities_can_be_done_where_a_run_is_blessed(
     [
         (
             "fakts",
-            r"distractors_from: found 'fakts'; allowed: facts, .*; did you mean 'facts'\?$",
+            r"distractors_from: fakts: no .*; without a model: facts; did you mean 'facts'\?$",
         ),
         ("openai/w", "distractors_from: openai/w: .* holds no key"),
     ],

@@ -126,7 +126,10 @@ def test_the_store_serves_no_answer_of_the_batch_in_which_weights_changed(
 @pytest.mark.parametrize(
     ("flags", "who"),
     [
-        (("--kb-model=reference", "--kb-baseline-model=./checkpoint"), ""),
+        (
+            ("--kb-model=reference", "--kb-baseline-model=./checkpoint"),
+            "--kb-baseline-model: ",
+        ),
         # Its prompts are longer than those it was made for.
         (
             (

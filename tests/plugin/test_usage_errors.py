@@ -54,7 +54,6 @@ FLAGS = [
     ("--kb-prices=1,2", f"--kb-prices: found {NO_MODEL}"),
     ("suites/mini.kb.yaml", "*mini.kb.yaml*no model is given*--kb-model*"),
     ("suites/w.kb.yml", f"suites/w.kb.yml: {ENDING}"),
-    (f"{MODEL} suites/w.yaml", f"suites/w.yaml: {ENDING}"),
     (f"{MODEL} suites/mni.kb.yaml", "*no such suite*did you mean 'mini.kb.yaml'?"),
     (f"{MODEL} suites/mini.kb.yaml::monitor[P63]", "*did you mean 'monitor[[]P36]'?"),
     (f"{MODEL} suites/mini.kb.yaml::reliability[overall]", "*cannot be selected"),
@@ -65,7 +64,7 @@ FLAGS = [
 @pytest.mark.parametrize(("flags", "message"), FLAGS)
 def test_a_usage_error_is_one_line(pytester, mini_suite, monkeypatch, flags, message):
     mini_suite(SUITE)
-    for name in ("w.kb.yml", "w.yaml", "foreign/baseline.json"):
+    for name in ("w.kb.yml", "foreign/baseline.json"):
         path = pytester.path / ("" if "/" in name else "suites") / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(GATED, encoding="utf-8")

@@ -88,13 +88,11 @@ def test_workers_go_by_the_controllers_day(pytester, mini_suite, report):
     mini_suite(PASSING + SLICE)
     pytester.makeconftest(
         """
-        import datetime
-
         from pytest_kbrel.plugin import options
 
         def pytest_configure(config):
             if not hasattr(config, "workerinput"):
-                config.stash[options.today_key] = datetime.date(3000, 1, 1)
+                config.stash[options.begun_key] = "3000-01-01", "the run"
         """
     )
     for more in ((), ("-n2",)):

@@ -35,7 +35,7 @@ from pytest_kbrel.records import (
     ScoreRequest,
     record,
 )
-from pytest_kbrel.serialization import encoder, from_wire
+from pytest_kbrel.serialization import from_wire, to_wire
 from pytest_kbrel.untrusted import parse
 
 # Seconds after its last response for which an unfinished run can go on.
@@ -355,7 +355,6 @@ TOLERANCE = 0.01
 _AMONG = 2000
 # Prompts that begin alike are of one kind: they share an instruction.
 _BEGINNING = 24
-_written = encoder()
 
 
 @record
