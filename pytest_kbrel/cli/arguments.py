@@ -18,11 +18,6 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 STDOUT = Path("-")
 
 
-def print_line(text: object) -> None:
-    """Print a text for people, whatever it quotes; see :func:`pytest_kbrel.printing.printable`."""
-    print(printable(str(text)))
-
-
 def finish(
     parser: argparse.ArgumentParser,
     run: Callable[[argparse.Namespace], int],
@@ -56,7 +51,7 @@ def print_result(
         print_document(document)
         return
     for line in lines:
-        print_line(line)
+        print(printable(str(line)))
 
 
 @contextmanager
