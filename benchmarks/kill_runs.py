@@ -34,12 +34,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.reports.json_report import comparable, read_report
+from pytest_kbrel.reports.json_report import read_report
 from pytest_kbrel.resources import suites
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.openai_server import OpenAIServer
+from tests.reported import comparable
 
 TOLERANCE = 1e-4
 ARGUMENTS = ("suites", "-k", "P36 or P30 or head_to_tail", "--kb-limit=40")

@@ -30,7 +30,6 @@ from memory import PROMPTS_A_FACT, SCRIPTED, Ground, Measured
 
 from pytest_kbrel.evaluation.model_pool import with_specs
 from pytest_kbrel.records import Shard, Suite
-from pytest_kbrel.reports.json_report import comparable
 from pytest_kbrel.session.case_asker import CaseAsker
 from pytest_kbrel.session.run_builder import (
     Invocation,
@@ -43,6 +42,7 @@ from pytest_kbrel.session.run_builder import (
 )
 from pytest_kbrel.settings import RULES, Settings
 from pytest_kbrel.suites import load_suite
+from tests.reported import comparable
 
 SUITE = "suite/fktc.kb.yaml"
 FILES = ("responses.jsonl", "outcomes.jsonl.xz")

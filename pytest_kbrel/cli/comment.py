@@ -43,21 +43,15 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.reports.comment import (
-        comment_markdown,
-        commit_id,
-        link_target,
-        marker,
-    )
+    from pytest_kbrel.reports.comment import STATED, check_stated, comment_markdown
     from pytest_kbrel.reports.recorded import read_run
 
-    checks = {"name": marker, "link": link_target, "commit": commit_id}
-    stated = {name: getattr(options, name) for name in checks}
-    for name, check in checks.items():
+    stated = {option: getattr(options, option) for option in STATED}
+    for option, text in stated.items():
         try:
-            check(stated[name])
+            check_stated(option, text)
         except ValueError as error:
-            raise KbrelError(f"--{name}: {error}") from None
+            raise KbrelError(f"--{option}: {error}") from None
     run = read_run(options.report)
     try:
         text = comment_markdown(run, **stated)

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Literal
 
 from pytest_kbrel.catalogue import verdicts
-from pytest_kbrel.records import BUCKETS, CaseResult, Change, Divergence, Run
-from pytest_kbrel.reports.formatting import count, number, one_line, signed
-from pytest_kbrel.reports.view import names, relation_title, slices, worst
+from pytest_kbrel.records import (
+    BUCKETS,
+    CaseResult,
+    Change,
+    Divergence,
+    Run,
+    record,
+    sparse,
+)
+from pytest_kbrel.reports.formatting import (
+    answer_text,
+    count,
+    expected_text,
+    number,
+    one_line,
+    signed,
+)
+from pytest_kbrel.reports.view import names, relation_title, slices
 
 UNANSWERABLE, UNBUCKETED = "unanswerable", "no bucket"
 _LONGEST = 60
-_ORDER: dict[str, int] = {bucket: at for at, bucket in enumerate(BUCKETS)}
-_LAST = {UNANSWERABLE: len(BUCKETS) + 1, UNBUCKETED: len(BUCKETS) + 2}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """Numbers of facts of one bucket or relation that were lost and gained."""
 
     name: str
     lost: int
     gained: int
-    label: str = ""
+    label: str = sparse("")
 
     @property
     def title(self) -> str:
@@ -49,17 +64,8 @@ class ChangedFacts:
     relations: tuple[Part, ...]
 
     @property
-    def worst_relations(self) -> tuple[str, ...]:
+    def worst(self) -> tuple[Part, ...]:
         """The relation that lost most facts, or those that share this; empty where none lost any."""
-        return tuple(part.name for part in self._worst)
-
-    @property
-    def worst_titles(self) -> tuple[str, ...]:
-        """The titles of the :attr:`worst_relations`."""
-        return tuple(part.title for part in self._worst)
-
-    @property
-    def _worst(self) -> tuple[Part, ...]:
         most = max((part.lost for part in self.relations), default=0)
         return tuple(part for part in self.relations if most and part.lost == most)
 
@@ -69,28 +75,17 @@ def changed_facts(run: Run) -> ChangedFacts:
 
     Its answers are those of a case that tells the probability of the anchor, if there is one.
     """
-    lost = _first_of_each(
-        (case, change) for case in slices(run) for change in case.lost
-    )
-    gained = _first_of_each(
-        (case, change) for case in slices(run) for change in case.gained
-    )
+    lost, gained = _each_once(run, "lost"), _each_once(run, "gained")
     labels = {change.relation: change.label for change in (*lost, *gained)}
-    buckets = _parts(map(bucket_of, lost), map(bucket_of, gained))
+    buckets = _parts(map(bucket_of, lost), map(bucket_of, gained), {})
     relations = _parts(
-        (change.relation for change in lost), (change.relation for change in gained)
+        (change.relation for change in lost),
+        (change.relation for change in gained),
+        labels,
     )
-    return ChangedFacts(
-        lost=lost,
-        gained=gained,
-        buckets=tuple(sorted(buckets, key=lambda part: _bucket_order(part.name))),
-        relations=tuple(
-            replace(part, label=labels[part.name])
-            for part in sorted(
-                relations, key=lambda part: (-part.lost, -part.gained, part.name)
-            )
-        ),
-    )
+    buckets.sort(key=lambda part: _bucket_order(part.name))
+    relations.sort(key=lambda part: (-part.lost, -part.gained, part.name))
+    return ChangedFacts(lost, gained, tuple(buckets), tuple(relations))
 
 
 def bucket_of(change: Change) -> str:
@@ -99,29 +94,17 @@ def bucket_of(change: Change) -> str:
 
 
 def _bucket_order(bucket: str) -> int:
-    return _ORDER.get(bucket, _LAST.get(bucket, len(_ORDER)))
+    order: tuple[str, ...] = (*BUCKETS, "", UNANSWERABLE, UNBUCKETED)
+    # Any other stands behind those from head to tail.
+    return order.index(bucket if bucket in order else "")
 
 
-def examples(changes: Sequence[Change], most: int) -> tuple[Change, ...]:
+def examples(changes: Iterable[Change], most: int | None = None) -> tuple[Change, ...]:
     """Return up to ``most`` of the changes that stand for all: one of each group, the largest group first.
 
     A group are the facts of one bucket and relation. Where there are fewer groups than ``most``, further
-    facts follow in the order of :class:`ChangedFacts`.
+    facts follow, group by group, those that moved furthest first.
     """
-    return tuple(_one_of_each_group(_largest_group_first(changes))[:most])
-
-
-def _one_of_each_group(changes: Iterable[Change]) -> list[Change]:
-    """Return the first change of each group (bucket and relation), then the others."""
-    seen, first, others = set[tuple[str, str]](), list[Change](), list[Change]()
-    for change in changes:
-        group = (bucket_of(change), change.relation)
-        (others if group in seen else first).append(change)
-        seen.add(group)
-    return [*first, *others]
-
-
-def _largest_group_first(changes: Iterable[Change]) -> list[Change]:
     changes = list(changes)
     buckets = Counter(map(bucket_of, changes))
     groups = Counter((bucket_of(change), change.relation) for change in changes)
@@ -129,15 +112,19 @@ def _largest_group_first(changes: Iterable[Change]) -> list[Change]:
     def place(change: Change) -> tuple[object, ...]:
         bucket = bucket_of(change)
         size = groups[bucket, change.relation]
-        return (
-            -buckets[bucket],
-            _bucket_order(bucket),
-            -size,
-            change.relation,
-            -abs(_fall(change) or 0.0),
-        )
+        moved = abs(_fall(change) or 0.0)
+        order = _bucket_order(bucket)
+        return (-buckets[bucket], order, -size, change.relation, -moved)
 
-    return sorted(changes, key=place)
+    first: dict[tuple[str, str], Change] = {}
+    others = []
+    for change in sorted(changes, key=place):
+        group = (bucket_of(change), change.relation)
+        if group in first:
+            others.append(change)
+        else:
+            first[group] = change
+    return tuple([*first.values(), *others][:most])
 
 
 def changes_headline(run: Run) -> str:
@@ -148,29 +135,22 @@ def changes_headline(run: Run) -> str:
     Where facts could not be compared, "no fact lost or gained" names how many facts that is said of.
     """
     changes = changed_facts(run)
-    if not changes.lost and not changes.gained:
-        compared = any(value.paired for case in slices(run) for value in case.metrics)
-        none = f"no fact lost or gained{_of_those_compared(run)}"
-        return "; ".join(filter(None, (none, churn_text(run)))) if compared else ""
-    lost = count(len(changes.lost), "fact")
-    if run.compared is not None:
-        lost = f"{len(changes.lost)} of {run.compared[0]:,} facts"
-    parts = [f"{lost} lost, {len(changes.gained)} gained", churn_text(run)]
-    if changes.lost:
-        parts.append(_share(changes.lost))
-        case = worst(run)
-        where = changes.worst_titles or ((names(run)[case.nodeid],) if case else ())
-        parts.append(_worst([one_line(name, _LONGEST) for name in where]))
-    return "; ".join(part for part in parts if part)
-
-
-def _of_those_compared(run: Run) -> str:
     compared, of_all = run.compared or (0, 0)
-    return (
-        f" of the {compared:,} of {of_all:,} facts that were compared"
-        if compared < of_all
-        else ""
-    )
+    if not changes.lost and not changes.gained:
+        if not any(value.paired for case in slices(run) for value in case.metrics):
+            return ""
+        parts = ["no fact lost or gained"]
+        if compared < of_all:
+            parts[0] += f" of the {compared:,} of {of_all:,} facts that were compared"
+    else:
+        lost = count(len(changes.lost), "fact")
+        if run.compared is not None:
+            lost = f"{len(changes.lost)} of {compared:,} facts"
+        parts = [f"{lost} lost, {len(changes.gained)} gained"]
+    parts.append(churn_text(run))
+    if changes.lost:
+        parts += [_share(changes.lost), _worst(run, changes)]
+    return "; ".join(filter(None, parts))
 
 
 def churn_text(run: Run) -> str:
@@ -198,10 +178,35 @@ def _divergence_text(moved: Sequence[Divergence]) -> str:
     return f"KL {number(kl)} nats, top-1 agreement {number(agreed)}"
 
 
-def _worst(labels: Sequence[str]) -> str:
-    if len(labels) < 3:
-        return f"worst {' and '.join(labels)}" if labels else ""
-    return f"worst {labels[0]} and {len(labels) - 1} others"
+def _worst(run: Run, changes: ChangedFacts) -> str:
+    """Return where most facts were lost: in which relations, or in which case where they are of none."""
+    case = max(slices(run), key=lambda case: len(case.lost))
+    where = [part.title for part in changes.worst] or [names(run)[case.nodeid]]
+    if where[2:]:
+        where[1:] = [f"{len(where) - 1} others"]
+    return f"worst {' and '.join(one_line(name, _LONGEST) for name in where)}"
+
+
+def fact_cells(change: Change, limit: int = 160) -> dict[str, str]:
+    """Return what tables of facts say of a change, by the heading of the column; empty where not known."""
+    return {
+        "question": one_line(change.question, limit),
+        "expected": expected_text(change.expected, limit),
+        "old answer": answer_text(change.old_answer, limit),
+        "new answer": answer_text(change.new_answer, limit),
+        "anchor": probability(change),
+        "from": origin(change),
+    }
+
+
+def fact_columns(changes: Sequence[Change]) -> list[str]:
+    """Return the headings of a table of facts: those of which any fact has something to say."""
+    rows = [fact_cells(change) for change in changes]
+    return [
+        name
+        for name in (rows[0] if rows else ())
+        if name == "question" or any(row[name] for row in rows)
+    ]
 
 
 def origin(change: Change) -> str:
@@ -221,33 +226,31 @@ def probability(change: Change) -> str:
     return f"{number(old)} → {number(new)}{by}"
 
 
-def _first_of_each(changes: Iterable[tuple[CaseResult, Change]]) -> tuple[Change, ...]:
+def _severity(case: CaseResult) -> int:
+    return verdicts.SEVERITY.index("pass" if case.waived else case.verdict)
+
+
+def _each_once(run: Run, of: Literal["lost", "gained"]) -> tuple[Change, ...]:
     by_fact: dict[tuple[str, str], Change] = {}
     severity: dict[tuple[str, str], int] = {}
-    for case, change in changes:
-        key = (case.suite, change.fact_id)
-        rank = verdicts.SEVERITY.index("pass" if case.waived else case.verdict)
-        severity[key] = min(rank, severity.get(key, rank))
-        first = by_fact.get(key)
-        if first is None:
-            by_fact[key] = change
-            continue
-        shown = change if _fall(first) is None and _fall(change) is not None else first
-        by_fact[key] = replace(
-            shown,
-            relation=first.relation or change.relation,
-            label=first.label or change.label,
-            bucket=first.bucket or change.bucket,
-        )
-    levels = [
-        [change for key, change in by_fact.items() if severity[key] == rank]
-        for rank in sorted(set(severity.values()))
-    ]
+    for case in sorted(slices(run), key=_severity):
+        for change in getattr(case, of):
+            key = (case.suite, change.fact_id)
+            severity.setdefault(key, _severity(case))
+            first = by_fact.setdefault(key, change)
+            if first is not change:
+                is_better = _fall(first) is None and _fall(change) is not None
+                by_fact[key] = replace(
+                    change if is_better else first,
+                    relation=first.relation or change.relation,
+                    label=first.label or change.label,
+                    bucket=first.bucket or change.bucket,
+                )
     # A list that is cut should show more than one group.
     return tuple(
         change
-        for level in levels
-        for change in _one_of_each_group(_largest_group_first(level))
+        for _, keys in groupby(by_fact, key=severity.__getitem__)
+        for change in examples(by_fact[key] for key in keys)
     )
 
 
@@ -257,10 +260,17 @@ def _fall(change: Change) -> float | None:
     return change.old_probability - change.new_probability
 
 
-def _parts(lost: Iterable[str], gained: Iterable[str]) -> list[Part]:
+def _parts(
+    lost: Iterable[str], gained: Iterable[str], labels: Mapping[str, str]
+) -> list[Part]:
     of_lost, of_gained = Counter(filter(None, lost)), Counter(filter(None, gained))
     return [
-        Part(name, of_lost[name], of_gained[name])
+        Part(
+            name=name,
+            lost=of_lost[name],
+            gained=of_gained[name],
+            label=labels.get(name, ""),
+        )
         for name in sorted(of_lost | of_gained)
     ]
 

@@ -107,17 +107,11 @@ def groups(comparison: Comparison) -> tuple[Group, ...]:
     for kind in dict.fromkeys(case.probe for case in overall):
         cases = tuple(case for case in overall if case.probe == kind)
         probe = probe_named(kind)
-        present = dict.fromkeys(
-            name for case in cases for name in view.key_metrics(case)
-        )
+        first, present = view.columns_of(cases, probe)
         # Of a probe's figures over slices those tell most that its slices have, and those with a gate.
         gated = {gate.metric for case in cases for gate in case.gates}
-        first = [name for name in probe.headlines if name in present] if probe else []
-        columns = tuple(
-            dict.fromkeys(
-                [*first, *(name for name in present if not first or name in gated)]
-            )
-        )
+        others = (name for name in present if not first or name in gated)
+        columns = tuple(dict.fromkeys([*first, *others]))
         title = f"{probe.title}, all slices" if probe else "All slices together"
         labels = tuple(
             names[case.nodeid].replace(case.id, case.slice) for case in cases

@@ -29,6 +29,12 @@ def one_line(text: str, limit: int = 0) -> str:
     return "".join(map(visible, redacted(text)))[: limit - 1] + "…"
 
 
+def end_of(text: str, limit: int) -> str:
+    """Return the end of a prompt on one line: instructions and examples stand before the question."""
+    line = one_line(" ".join(text.split()))
+    return line if len(line) <= limit else "…" + line[1 - limit :]
+
+
 def answer_text(answer: str, limit: int = 0) -> str:
     """Return an answer on one line; ``(nothing)`` where it is blank, for a blank cannot be read."""
     return one_line(answer.strip(), limit) or "(nothing)"
@@ -78,6 +84,11 @@ def difference(low: float | None, high: float | None, digits: int = 3) -> str:
         return ""
     ends = [signed(end, digits) if end else number(end, digits) for end in (low, high)]
     return f"[{ends[0]}, {ends[1]}]"
+
+
+def with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """Return ``0.417 [0.285, 0.549]``; the value alone where it has no interval."""
+    return f"{number(value)} {interval(low, high)}".rstrip()
 
 
 def p_value(p: float | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from typing import Any
 from pytest_kbrel import resources
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, nearest
-from pytest_kbrel.records import CaseKind, CaseResult, Run
+from pytest_kbrel.records import CaseKind, CaseResult, MetricValue, Run
 from pytest_kbrel.reports import (
     REPORT,
     earlier_note,
@@ -23,12 +22,11 @@ from pytest_kbrel.reports import (
     write_text,
 )
 from pytest_kbrel.reports.changes import (
-    ChangedFacts,
     Part,
     changed_facts,
     changes_headline,
 )
-from pytest_kbrel.serialization import to_wire
+from pytest_kbrel.serialization import fields_of, to_wire
 from pytest_kbrel.untrusted import read_json
 
 SCHEMA_VERSION = 1
@@ -50,33 +48,43 @@ def report_dict(run: Run) -> dict[str, Any]:
     Raises ``ValueError`` where a number is NaN or infinite.
     """
     kinds: tuple[CaseKind, ...] = (*PROBES, "pooled")
+    moved = changed_facts(run)
     report = {
         "schema_version": SCHEMA_VERSION,
         "kbrel_version": run.kbrel_version,
         "created": run.created,
         "model": run.model,
-        "helpers": list(run.helpers),
+        "helpers": run.helpers,
         "baseline": run.baseline or None,
         "blessed": run.blessed or None,
         "base": run.base,
-        "differences": list(run.differences),
+        "differences": run.differences,
         "recorded": run.recorded or None,
         "comparisons": _comparisons(run),
         "environment": dict(sorted(run.environment)),
         "settings": dict(sorted(run.settings)),
         "cases": [_case(case) for case in view.ordered(run)],
         "aggregates": {
-            kind: _aggregate(
-                case for case in view.aggregates(run) if case.probe == kind
+            kind: dict(
+                view.named_apart(
+                    (value.name, case, value.value)
+                    for case in view.aggregates(run)
+                    if case.probe == kind
+                    for value in case.metrics
+                )
             )
             for kind in kinds
         },
-        "correlations": list(run.correlations),
+        "correlations": run.correlations,
         "summary": {
             "verdict": view.verdict(run),
             **view.verdict_counts(run),
             "waived": sum(phrases.is_waived(case, run) for case in run.cases),
-            **_changed(changed_facts(run)),
+            "facts_lost": len(moved.lost),
+            "facts_gained": len(moved.gained),
+            "by_bucket": _by_name(moved.buckets),
+            "by_relation": _by_name(moved.relations),
+            "worst_relations": [part.name for part in moved.worst],
             "headline": changes_headline(run),
         },
         "exit_status": run.exit_status,
@@ -85,11 +93,8 @@ def report_dict(run: Run) -> dict[str, Any]:
         "files": dict(sorted(run.files)),
     }
     if run.shard is not None:
-        of = run.shard.shard
         report["shard"] = {
-            "index": of.index,
-            "count": of.count,
-            "by": of.by,
+            **fields_of(run.shard.shard),
             "commit": run.shard.commit,
             "suites": dict(run.shard.suites),
         }
@@ -108,24 +113,12 @@ def _comparisons(run: Run) -> dict[str, Any]:
     return {"counted": run.comparisons, "made": made, "note": note}
 
 
-def _changed(moved: ChangedFacts) -> dict[str, Any]:
-    def counts(parts: Iterable[Part]) -> dict[str, Any]:
-        return {
-            part.name: {
-                "lost": part.lost,
-                "gained": part.gained,
-                **({"label": part.label} if part.label else {}),
-            }
-            for part in parts
-        }
-
-    return {
-        "facts_lost": len(moved.lost),
-        "facts_gained": len(moved.gained),
-        "by_bucket": counts(moved.buckets),
-        "by_relation": counts(moved.relations),
-        "worst_relations": list(moved.worst_relations),
-    }
+def _by_name(records: Iterable[Part | MetricValue]) -> dict[str, Any]:
+    named = {}
+    for record in records:
+        fields = fields_of(record)
+        named[fields.pop("name")] = fields
+    return named
 
 
 def _case(case: CaseResult) -> dict[str, Any]:
@@ -133,49 +126,8 @@ def _case(case: CaseResult) -> dict[str, Any]:
         "id": case.nodeid,
         **{key: getattr(case, key) for key in _CASE_KEYS},
         "settings": dict(case.settings),
-        "metrics": {
-            value.name: {
-                key: part for key, part in to_wire(value).items() if key != "name"
-            }
-            for value in case.metrics
-        },
+        "metrics": _by_name(case.metrics),
     }
-
-
-def _aggregate(cases: Iterable[CaseResult]) -> dict[str, float | None]:
-    """Join the metrics of aggregates; where two suites have the same one, the node id keeps them apart."""
-    figures = [(case, value) for case in cases for value in case.metrics]
-    names = [value.name for _, value in figures]
-    return {
-        value.name
-        if names.count(value.name) == 1
-        else f"{value.name} ({case.nodeid})": value.value
-        for case, value in figures
-    }
-
-
-def comparable(report: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of ``report`` without what may differ between two equal runs.
-
-    Left out are ``created``, ``environment``, ``recorded``, ``files``, the ``device`` of ``model`` and
-    ``base``, each helper's ``device`` and ``backend_version``, and each case's ``duration``. The rest is the
-    same however the work was shared out.
-    """
-    stripped = copy.deepcopy(report)
-    for key in ("created", "environment", "recorded", "files"):
-        stripped.pop(key, None)
-    for model in (
-        stripped.get("model"),
-        stripped.get("base"),
-        *stripped.get("helpers", ()),
-    ):
-        (model or {}).pop("device", None)
-    for helper in stripped.get("helpers", ()):
-        # A server's version comes with its answers, and these may all come from the cache.
-        helper.pop("backend_version", None)
-    for case in stripped.get("cases", ()):
-        case.pop("duration", None)
-    return stripped
 
 
 def write_json(run: Run, path: Path) -> None:

@@ -7,14 +7,12 @@ case. So the figures of a case stand in its output, a line each, unless the user
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import CaseResult, Judgement, Run
+from pytest_kbrel.records import CaseResult, Judgement, MetricValue, Run
 from pytest_kbrel.reports import phrases, replacing, view
 from pytest_kbrel.reports.changes import changes_headline
 from pytest_kbrel.reports.formatting import number, one_line
@@ -41,35 +39,43 @@ def case_properties(result: CaseResult) -> list[tuple[str, str]]:
     Of a gate against a baseline the corrected p value that decides, of responses what is noteworthy, of facts
     without a partner how many there are; and the waiver, where there is one.
     """
-    properties = [("kb_verdict", result.verdict), ("kb_n", str(result.n))]
+    properties = [("verdict", result.verdict), ("n", str(result.n))]
     if result.label:
-        properties.append(
-            ("kb_relation", xml_text(view.relation_title(result.slice, result.label)))
-        )
-    for name in view.key_metrics(result):
-        value = view.metric(result, name)
-        if value is not None and value.value is not None:
-            properties.append((f"kb_{xml_text(name)}", number(value.value, 4)))
+        relation = view.relation_title(result.slice, result.label)
+        properties.append(("relation", relation))
+    for value in _key_figures(result):
+        properties.append((value.name, number(value.value, 4)))
     if result.lost or result.gained:
-        properties += [
-            ("kb_facts_lost", str(len(result.lost))),
-            ("kb_facts_gained", str(len(result.gained))),
-        ]
+        properties.append(("facts_lost", str(len(result.lost))))
+        properties.append(("facts_gained", str(len(result.gained))))
     properties += [
-        (f"kb_{xml_text(gate.metric)}_{gate.rule}_p_sidak", number(gate.p_sidak, 4))
+        (f"{gate.metric}_{gate.rule}_p_sidak", number(gate.p_sidak, 4))
         for gate in result.gates
         if gate.p_sidak is not None
     ]
     properties += [
-        (f"kb_integrity_{xml_text(share.name)}", xml_text(phrases.share_text(share)))
+        (f"integrity_{share.name}", phrases.share_text(share))
         for share in phrases.noteworthy(result)
     ]
-    if unmatched := phrases.unmatched(result.unmatched):
-        properties.append(("kb_facts_unmatched", unmatched))
-    if result.waiver is not None:
-        waiver = f"until {result.waiver.expires} by {result.waiver.owner}: {result.waiver.reason}"
-        properties.append(("kb_waiver", xml_text(waiver)))
-    return properties
+    properties.append(("facts_unmatched", phrases.unmatched(result.unmatched)))
+    if (waiver := result.waiver) is not None:
+        terms = f"until {waiver.expires} by {waiver.owner}: {waiver.reason}"
+        properties.append(("waiver", terms))
+    return _named(properties)
+
+
+def _key_figures(case: CaseResult) -> list[MetricValue]:
+    values = (view.metric(case, name) for name in view.key_metrics(case))
+    return [value for value in values if value is not None and value.value is not None]
+
+
+def _named(properties: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the properties that say something, with our prefix and in characters of XML."""
+    return [
+        (xml_text(f"{PREFIX}{name}"), xml_text(text))
+        for name, text in properties
+        if text
+    ]
 
 
 def suite_properties(run: Run) -> list[tuple[str, str]]:
@@ -77,54 +83,44 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
 
     Those figures are the key metrics of each aggregate, and the correlations over slices.
     """
-    properties = [
-        ("kb_version", xml_text(run.kbrel_version)),
-        ("kb_verdict", view.verdict(run)),
-    ]
-    if run.model is not None:
-        properties += [
-            ("kb_model", xml_text(run.model.spec)),
-            ("kb_weights", xml_text(run.model.weights_digest)),
-            ("kb_dtype", xml_text(run.model.dtype)),
+    model = run.model
+    # pytest writes no testcase for those that were not run.
+    stopped = view.verdict_counts(run)["not run"]
+    return _named(
+        [
+            ("version", run.kbrel_version),
+            ("verdict", view.verdict(run)),
+            ("model", model.spec if model else ""),
+            ("weights", model.weights_digest if model else ""),
+            ("dtype", model.dtype if model else ""),
+            ("baseline", run.baseline),
+            ("facts", changes_headline(run)),
+            ("differences", "; ".join(run.differences)),
+            ("not_run", str(stopped) if stopped else ""),
+            ("shard", str(run.shard.shard) if run.shard else ""),
+            ("recorded", run.recorded),
+            *_overall(run),
+            *_correlations(run),
         ]
-    if run.baseline:
-        properties.append(("kb_baseline", xml_text(run.baseline)))
-    if sentence := changes_headline(run):
-        properties.append(("kb_facts", xml_text(sentence)))
-    if run.differences:
-        properties.append(("kb_differences", xml_text("; ".join(run.differences))))
-    if stopped := view.verdict_counts(run)["not run"]:
-        # pytest writes no testcase for these.
-        properties.append(("kb_not_run", str(stopped)))
-    if run.shard is not None:
-        properties.append(("kb_shard", str(run.shard.shard)))
-    if run.recorded:
-        properties.append(("kb_recorded", xml_text(run.recorded)))
-    return [*properties, *_overall(run), *_correlations(run)]
+    )
 
 
 def _overall(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield the key figures over several cases; where two suites have the same one, the node id is added."""
-    figures = [
-        (f"{PREFIX}{case.probe}_{case.slice}_{value.name}", case.nodeid, value.value)
+    """Yield the key figures over several cases."""
+    figures = view.named_apart(
+        (f"{case.probe}_{case.slice}_{value.name}", case, value.value)
         for case in view.aggregates(run)
-        for value in map(partial(view.metric, case), view.key_metrics(case))
-        if value is not None and value.value is not None
-    ]
-    counts = Counter(name for name, _, _ in figures)
-    for name, nodeid, value in figures:
-        yield (
-            xml_text(name if counts[name] == 1 else f"{name} ({nodeid})"),
-            number(value, 4),
-        )
+        for value in _key_figures(case)
+    )
+    yield from ((name, number(value, 4)) for name, value in figures)
 
 
 def _correlations(run: Run) -> Iterator[tuple[str, str]]:
     for pair in view.correlation_pairs(run):
         for one in pair:
-            name = f"{PREFIX}correlation_{one.x}_{one.y}_{one.method}"
-            yield xml_text(name), number(one.r, 4)
-            yield xml_text(f"{name}_p"), number(one.p, 4)
+            name = f"correlation_{one.x}_{one.y}_{one.method}"
+            yield name, number(one.r, 4)
+            yield f"{name}_p", number(one.p, 4)
 
 
 def place_properties(

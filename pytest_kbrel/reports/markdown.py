@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
+from pytest_kbrel.records import CaseResult, Change, Run
 from pytest_kbrel.reports import phrases, reasons, view
 from pytest_kbrel.reports.bounded import Part, bounded_text, total_size
-from pytest_kbrel.reports.changes import changes_headline, examples, origin, probability
+from pytest_kbrel.reports.changes import (
+    changes_headline,
+    examples,
+    fact_cells,
+    fact_columns,
+)
 from pytest_kbrel.reports.formatting import (
-    answer_text,
-    bound,
     count,
-    expected_text,
-    interval,
-    number,
     one_line,
-    p_value,
     signed,
+    with_interval,
 )
 
 SHOWN_FACTS = 10
-_LONGEST = 160
+_LONGEST, _LONGEST_NOTE = 160, 600
 # GitHub takes comments of up to 65,536 characters, and this text is posted as one.
 LARGEST = 64_000
 _WHERE = " in report.json"
 
+# What makes text of a kind of Markdown: it may be told how long the text may be.
+Escape = Callable[..., str]
 _ACTIVE = re.compile(r"[\\`*_\[\]|~$]|(?<=:)//|(?<=www)\.|^(?:[#>+-]|\d+[.)])")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"})
 
@@ -51,21 +52,27 @@ def summary_markdown(run: Run) -> str:
     It has at most :data:`LARGEST` characters. Where that is not enough, the changed facts of some cases are
     left out first, then rows of tables and lists, which are counted.
     """
+    head = [f"## Knowledge gates: {view.verdict(run)}", *headlines(run, markdown_text)]
+    heading = "| verdict | case | n | metrics |\n|---|---|--:|---|"
+    told = why(reasons.deciding(run), run, markdown_text)
+    pairs, notes = _correlations(run), _notes(run)
     whole, brief = [*_case_blocks(run, SHOWN_FACTS)], [*_case_blocks(run, 0)]
-    head, problems, why, *rest = _parts(run)
+    first = [
+        Part(0, "\n\n".join(head) + "\n", end=""),
+        _part(1, "### Problems\n", problems(run, markdown_text), "problem", 0.1),
+        _part(1, "### Why\n", told, "reason", 0.1),
+    ]
+    last = [
+        _part(3, heading, _table(run), "case", 0.3),
+        _part(4, "### Correlations over slices\n", pairs, "pair", 0.05),
+        _part(4, "### About this run\n", notes, "note", 0.1),
+    ]
     detailed = len(whole)
     while True:
-        blocks = Part(
-            2,
-            rows=[*whole[:detailed], *brief[detailed:]],
-            noun="case",
-            where=_WHERE,
-            share=0.4,
-        )
+        rows = [*whole[:detailed], *brief[detailed:]]
+        blocks = Part(2, rows=rows, noun="case", where=_WHERE, share=0.4)
         parts = [
-            part
-            for part in (head, problems, why, blocks, *rest)
-            if part.rows or part is head
+            part for part in (*first, blocks, *last) if part.rows or part.rank == 0
         ]
         if not detailed or total_size(parts) <= LARGEST:
             return bounded_text(parts, LARGEST)
@@ -73,49 +80,41 @@ def summary_markdown(run: Run) -> str:
         detailed //= 2
 
 
-def _parts(run: Run) -> Iterator[Part]:
-    """Yield all parts but the blocks of the cases, which stand behind the first three."""
-    heading = "| verdict | case | n | metrics |\n|---|---|--:|---|"
-    parts = (
-        Part(0, "\n".join(_headline(run))),
-        Part(1, "### Problems\n", [*_problems(run)], noun="problem", share=0.1),
-        Part(1, "### Why\n", [*_why(run)], noun="reason", share=0.1),
-        Part(3, heading, [*_table(run)], noun="case", share=0.3),
-        Part(
-            4,
-            "### Correlations over slices\n",
-            [*_correlations(run)],
-            noun="pair",
-            share=0.05,
-        ),
-        Part(4, "### About this run\n", [*_notes(run)], noun="note", share=0.1),
-    )
-    yield from (replace(part, end="", where=_WHERE) for part in parts)
+def _part(rank: int, head: str, rows: Iterable[str], noun: str, share: float) -> Part:
+    return Part(rank, head, [*rows], "", noun, _WHERE, share)
 
 
-def _headline(run: Run) -> Iterator[str]:
-    yield from (f"## Knowledge gates: {view.verdict(run)}", "")
-    model = markdown_text(view.model_spec(run) or "no model")
-    named = (
-        f" against baseline **{markdown_text(run.baseline)}**{view.baseline_note(run)}"
+def headlines(run: Run, text: Escape) -> Iterator[str]:
+    """Yield what stands first of a run: the models, the facts lost and gained, what was not ruled out."""
+    against = (
+        f" against baseline **{text(run.baseline)}**{view.baseline_note(run)}"
+        if run.baseline
+        else " without a baseline"
     )
-    against = named if run.baseline else ""
-    against += "".join(
-        f", {role} {markdown_text(who)}" for role, who in view.helper_models(run)
-    )
-    yield from (f"**{model}**{against}: {view.headline(run)}.", "")
+    helpers = "".join(f", {role} {text(who)}" for role, who in view.helper_models(run))
+    model = text(view.model_spec(run) or "no model")
+    yield f"**{model}**{against}{helpers}: {view.headline(run)}."
     if sentence := changes_headline(run):
-        yield from (f"**{markdown_text(sentence)}.**", "")
+        yield f"**{text(sentence, _LONGEST_NOTE)}.**"
     if sentence := view.not_excluded(run):
-        yield from (f"{markdown_text(sentence)}.", "")
+        yield f"{text(sentence, _LONGEST_NOTE)}."
 
 
-def _why(run: Run) -> Iterator[str]:
-    """Yield a sentence for each case that did not pass, those that carry the verdict first."""
+def problems(run: Run, text: Escape) -> Iterator[str]:
+    """Yield why a run is partial or unsound, a line each."""
+    notes = phrases.partial_note(run), phrases.not_run_note(run)
+    for note in (*filter(None, notes), *sorted(run.problems)):
+        yield f"- {text(note, _LONGEST_NOTE)}"
+
+
+def why(cases: Iterable[CaseResult], run: Run, text: Escape) -> Iterator[str]:
+    """Yield why each case did not pass: the gate that carries it, and waivers that expired."""
     names = view.names(run)
-    for case in reasons.deciding(run):
-        word, name = phrases.verdict_words(case, run), markdown_text(names[case.nodeid])
-        yield f"- **{word}** {name}: {markdown_text(reasons.case_reason(case), 600)}"
+    for case in cases:
+        told = dict.fromkeys([reasons.told(case), *phrases.expired_waivers(case)])
+        shown = "<br>".join(text(reason, _LONGEST_NOTE) for reason in told)
+        word, name = phrases.verdict_words(case, run), text(names[case.nodeid])
+        yield f"- **{word}** {name}: {shown}"
 
 
 def _in_order(run: Run) -> list[CaseResult]:
@@ -140,7 +139,7 @@ def _notes(run: Run) -> Iterator[str]:
         notes.append(
             f"nothing published to compare with: {count(gates, 'gate')} not judged"
         )
-    yield from (f"- {markdown_text(note, 600)}" for note in notes)
+    yield from (f"- {markdown_text(note, _LONGEST_NOTE)}" for note in notes)
 
 
 def _table(run: Run) -> Iterator[str]:
@@ -148,30 +147,21 @@ def _table(run: Run) -> Iterator[str]:
     for case in _in_order(run):
         words = phrases.verdict_words(case, run)
         word = words if case.verdict == "pass" else f"**{words}**"
-        values = [view.metric(case, name) for name in view.key_metrics(case)]
-        shown = (
-            _figure(value) + _controls(case, value.name)
-            for value in values
-            if value is not None
-        )
-        figures = "<br>".join(shown)
-        yield f"| {word} | {markdown_text(names[case.nodeid])} | {case.n} | {figures} |"
+        figures = [_figure(case, name) for name in view.key_metrics(case)]
+        name = markdown_text(names[case.nodeid])
+        yield f"| {word} | {name} | {case.n} | {'<br>'.join(filter(None, figures))} |"
 
 
-def _figure(value: MetricValue) -> str:
-    delta = f"({signed(value.delta)})" if value.delta is not None else ""
-    ends = markdown_text(interval(value.low, value.high))
-    return " ".join(
-        filter(None, (markdown_text(value.name), number(value.value), ends, delta))
-    )
-
-
-def _controls(case: CaseResult, name: str) -> str:
-    kinds = [
-        f"{markdown_text(kind)} {number(value.value)}"
-        for kind, value in view.controls(case, name)
-    ]
-    return f" (controls: {', '.join(kinds)})" if kinds else ""
+def _figure(case: CaseResult, name: str) -> str:
+    value, controls = view.metric(case, name), phrases.controls(case, name)
+    if value is None:
+        return ""
+    figure = f"{name} {with_interval(value.value, value.low, value.high)}"
+    if value.delta is not None:
+        figure += f" ({signed(value.delta)})"
+    if controls:
+        figure += f" (controls: {controls})"
+    return markdown_text(figure)
 
 
 def _case_blocks(run: Run, facts: int) -> Iterator[str]:
@@ -191,28 +181,15 @@ def _case_blocks(run: Run, facts: int) -> Iterator[str]:
 def _case(case: CaseResult, run: Run, facts: int) -> Iterator[str]:
     lines = []
     for gate in case.gates:
-        if gate.verdict == "pass":
-            continue
-        rule = f"{markdown_text(gate.metric)} {markdown_text(gate.rule)} {bound(gate.bound)}"
-        sure = (
-            f" ({markdown_text(phrases.corrected(gate))})"
-            if phrases.corrected(gate)
-            else ""
-        )
-        lines.append(
-            f"- {rule}: **{gate.verdict}**: {markdown_text(gate.reason, 600)}{sure}"
-        )
-    lines += [
-        f"- error: {markdown_text(error, 300)}" for error in case.errors[:SHOWN_FACTS]
-    ]
-    if case.waiver is not None:
-        lines.append(f"- {markdown_text(phrases.waiver(case, run), 600)}")
-    lines += [
-        f"- responses: {markdown_text(phrases.share_text(share))}"
-        for share in phrases.noteworthy(case)
-    ]
-    if unmatched := phrases.unmatched(case.unmatched):
-        lines.append(f"- compared without {unmatched}")
+        if gate.verdict != "pass":
+            name, reason = phrases.gate_name(gate), gate.reason
+            if corrected := phrases.corrected(gate):
+                reason += f" ({corrected})"
+            lines.append(
+                f"- {markdown_text(name)}: **{gate.verdict}**: {markdown_text(reason, _LONGEST_NOTE)}"
+            )
+    notes = [*phrases.case_notes(case, SHOWN_FACTS), phrases.waiver(case, run)]
+    lines += [f"- {markdown_text(note, _LONGEST_NOTE)}" for note in notes if note]
     if lines:
         yield from (*lines, "")
     yield from _changes(case.lost, "lost", facts)
@@ -224,49 +201,25 @@ def _changes(changes: tuple[Change, ...], what: str, facts: int) -> Iterator[str
     if not changes:
         return
     shown = examples(changes, facts)
+    title = f"{count(len(changes), 'fact')} {what}"
     if not shown:
-        yield from (f"{count(len(changes), 'fact')} {what}.", "")
+        yield from (f"{title}.", "")
         return
     first = f" (the first {len(shown)})" if len(changes) > len(shown) else ""
-    yield from (
-        f"<details><summary>{count(len(changes), 'fact')} {what}{first}</summary>",
-        "",
-    )
-    columns = {
-        "question": [change.question for change in shown],
-        "expected": [expected_text(change.expected, _LONGEST) for change in shown],
-        "old answer": [answer_text(change.old_answer, _LONGEST) for change in shown],
-        "new answer": [answer_text(change.new_answer, _LONGEST) for change in shown],
-        "anchor": [probability(change) for change in shown],
-        "from": [origin(change) for change in shown],
-    }
-    # What no fact of the table has needs no column.
-    columns = {
-        name: texts
-        for name, texts in columns.items()
-        if name == "question" or any(texts)
-    }
-    yield f"| {' | '.join(columns)} |"
-    yield "|" + "---|" * len(columns)
-    for row in zip(*columns.values(), strict=True):
-        yield "| " + " | ".join(map(markdown_text, row)) + " |"
-    yield from ("", "</details>", "")
+    head, rows = fact_table(shown, markdown_text)
+    yield f"<details><summary>{title}{first}</summary>\n{head}"
+    yield from (*rows, "", "</details>", "")
+
+
+def fact_table(changes: Sequence[Change], text: Escape) -> tuple[str, list[str]]:
+    """Return the head of a table of facts and its rows."""
+    columns = fact_columns(changes)
+    cells = [[fact_cells(change)[name] for name in columns] for change in changes]
+    rows = [f"| {' | '.join(map(text, row))} |" for row in cells]
+    return f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", rows
 
 
 def _correlations(run: Run) -> Iterator[str]:
     for pearson, spearman in view.correlation_pairs(run):
-        figures = f"{markdown_text(pearson.x)} and {markdown_text(pearson.y)}"
-        rows = [
-            f"{word} {number(one.r)} ({markdown_text(p_value(one.p))})"
-            for word, one in (("Pearson", pearson), ("Spearman", spearman))
-        ]
-        yield f"- {figures}: {', '.join(rows)}, n = {pearson.n}"
-
-
-def _problems(run: Run) -> Iterator[str]:
-    problems = (
-        phrases.partial_note(run),
-        phrases.not_run_note(run),
-        *sorted(run.problems),
-    )
-    yield from (f"- {markdown_text(problem, 600)}" for problem in problems if problem)
+        text = f"{pearson.x} and {pearson.y}: {phrases.correlation_text(pearson, spearman)}"
+        yield f"- {markdown_text(text)}"

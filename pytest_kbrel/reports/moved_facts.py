@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pytest_kbrel.records import CaseResult, GateResult, MovedFact, Run
-from pytest_kbrel.reports.formatting import answer_text, metric_title, number, one_line
+from pytest_kbrel.reports.formatting import (
+    answer_text,
+    end_of,
+    metric_title,
+    number,
+    one_line,
+)
 from pytest_kbrel.reports.view import metric
 
 _LONGEST_ANSWER, _LONGEST_PROMPT = 60, 160
@@ -57,10 +63,5 @@ def moved_text(moved: MovedFact) -> str:
         anchor = f"{number(moved.anchor)} after the right answer"
         of_fact = f"its {metric_title(moved.column)} {old}{number(moved.now)}"
         seen = f"probability of {expected} {number(moved.place.probability)}, {anchor}; {of_fact}"
-    return f"{where.get(context, 'after a wrong context')}: {_end(moved.place.prompt)} {answer}{right}; {seen}"
-
-
-def _end(prompt: str) -> str:
-    """Return the end of a prompt on one line: instructions stand before the question."""
-    text = one_line(" ".join(prompt.split()))
-    return text if len(text) <= _LONGEST_PROMPT else "…" + text[1 - _LONGEST_PROMPT :]
+    prompt = end_of(moved.place.prompt, _LONGEST_PROMPT)
+    return f"{where.get(context, 'after a wrong context')}: {prompt} {answer}{right}; {seen}"

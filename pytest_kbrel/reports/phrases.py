@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.records import (
     LANGUAGES,
     CaseResult,
+    Correlation,
     Fingerprint,
     GateResult,
     MetricValue,
@@ -21,18 +22,18 @@ from pytest_kbrel.records import (
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
-    interval,
+    difference,
     number,
     one_line,
     p_value,
     signed,
     thousands,
+    with_interval,
 )
 from pytest_kbrel.reports.view import (
     is_blessed,
     metric,
     names,
-    not_passed,
     slices,
     verdict_counts,
 )
@@ -107,16 +108,21 @@ def unsure(value: MetricValue) -> str:
     return no_interval(value) if ends == (None, None) and value.delta != 0 else ""
 
 
+def moved(value: MetricValue) -> str:
+    """Return a difference to the baseline with its interval: ``-0.071 [-0.111, -0.031]``."""
+    text = signed(value.delta)
+    # An equals sign says it all where no outcome changed.
+    if value.delta or value.delta_low or value.delta_high:
+        text = f"{text} {difference(value.delta_low, value.delta_high)}"
+    return text.rstrip()
+
+
 def observed(gate: GateResult) -> str:
     """Return what was held against the bound: ``recovered 0.973 [0.951, 0.995]``; empty where nothing was."""
     if gate.observed is None:
         return ""
-    parts = (
-        GATE_RULES[gate.rule].observed,
-        number(gate.observed),
-        interval(gate.low, gate.high),
-    )
-    return " ".join(part for part in parts if part)
+    figure = with_interval(gate.observed, gate.low, gate.high)
+    return f"{GATE_RULES[gate.rule].observed} {figure}".lstrip()
 
 
 def beside(result: CaseResult, name: str) -> str:
@@ -129,78 +135,42 @@ def beside(result: CaseResult, name: str) -> str:
     )
 
 
+def controls(case: CaseResult, name: str) -> str:
+    """Return what a metric is held against: ``majority 0.083, random 0.200``; empty where it has no control."""
+    start = f"{name}_control_"
+    return ", ".join(
+        f"{one_line(value.name.removeprefix(start))} {number(value.value)}"
+        for value in case.metrics
+        if value.name.startswith(start) and value.value is not None
+    )
+
+
 def corrected(gate: GateResult) -> str:
     """Return the p value and what corrections for all comparisons of the run make of it, those known.
 
     ``p of no drop beyond 0.02 = 0.004; over the whole run: Šidák p = 0.062 (decides), Holm p = 0.058``
     """
-    over_all, alone = family(gate), p_value(gate.p)
+    alone = p_value(gate.p)
     if alone and gate.beyond is not None:
         what = (
             "drop beyond" if GATE_RULES[gate.rule].allows_more > 0 else "recovery below"
         )
         alone = f"p of no {what} {bound(gate.beyond)} {alone.removeprefix('p ')}"
-    return "; ".join(
-        filter(None, (alone, over_all and f"over the whole run: {over_all}"))
-    )
-
-
-def family(gate: GateResult) -> str:
-    """Return the p values that are corrected for all comparisons of the run, those known."""
     named = (
         ("Šidák", gate.p_sidak, " (decides)"),
         ("Holm", gate.p_holm, ""),
         ("Benjamini-Hochberg", gate.p_bh, ""),
     )
-    return ", ".join(
+    over_all = ", ".join(
         f"{name} {p_value(p)}{note}" for name, p, note in named if p is not None
     )
+    parts = (alone, over_all and f"over the whole run: {over_all}")
+    return "; ".join(filter(None, parts))
 
 
 def gate_name(gate: GateResult) -> str:
     """Return metric, rule and bound of a gate: ``accuracy max_drop 0.05``."""
     return f"{one_line(gate.metric)} {gate.rule} {bound(gate.bound)}"
-
-
-def _first_of(texts: Sequence[str]) -> str:
-    return f"{texts[0]}{f' and {len(texts) - 1} more' if texts[1:] else ''}"
-
-
-def inconclusive_reasons(run: Run) -> tuple[tuple[str, int], ...]:
-    """Return why gates are inconclusive, in short, and how many gates have this reason.
-
-    Gates of several cases with the same reason are one entry.
-    """
-    called = names(run)
-    by_reason: dict[str, list[str]] = {}
-    for case in not_passed(run):
-        for gate in case.gates if case.verdict == "inconclusive" else ():
-            if gate.verdict == "inconclusive":
-                reason = f"{gate_name(gate)}: {_short(gate)}"
-                by_reason.setdefault(reason, []).append(one_line(called[case.nodeid]))
-    return tuple(
-        (f"{_first_of(cases)}: {reason}", len(cases))
-        for reason, cases in by_reason.items()
-    )
-
-
-def _short(gate: GateResult) -> str:
-    """Return what was seen and what would decide; where nothing was seen, the whole reason."""
-    if gate.observed is None:
-        return one_line(gate.reason, 300)
-    parts = gate.reason.split("; ")
-    needed = [
-        part.partition(",")[0]
-        for part in parts
-        if part.startswith(("about ", "no number of"))
-    ]
-    return "; ".join(
-        [
-            observed(gate),
-            *needed,
-            *(part for part in parts if part.startswith("beside it ")),
-        ]
-    )
 
 
 def is_waived(case: CaseResult, run: Run) -> bool:
@@ -214,14 +184,9 @@ def verdict_words(case: CaseResult, run: Run) -> str:
 
     ``measured`` where a figure over several cases has no gate: nothing was judged.
     """
-    if is_measured(case):
+    if case.aggregate and case.verdict == "pass" and not case.gates:
         return MEASURED
     return f"{case.verdict}, waived" if is_waived(case, run) else case.verdict
-
-
-def is_measured(case: CaseResult) -> bool:
-    """Return True if the case is an aggregate that has no gate to judge it."""
-    return case.aggregate and case.verdict == "pass" and not case.gates
 
 
 def waiver(case: CaseResult, run: Run) -> str:
@@ -246,52 +211,48 @@ def waiver_reason(given: Waiver) -> str:
     return f"waived {_terms(given)}"
 
 
-def _terms(given: Waiver) -> str:
-    return f"until {one_line(given.expires, 40)} by {_grounds(given)}"
+def _terms(given: Waiver, word: str = "until") -> str:
+    who, why = one_line(given.owner, 80), one_line(given.reason, 300)
+    return f"{word} {one_line(given.expires, 40)} by {who}: {why}"
 
 
 def expired_waivers(case: CaseResult) -> tuple[str, ...]:
     """Return what the expired waivers of a case say, one after the other."""
-    return tuple(
-        f"the waiver of {f'fact {one_line(of.fact, 80)}' if of.fact else one_line(of.case, 80)} expired on "
-        f"{one_line(of.expires, 40)}, by {_grounds(of)}; stated in {one_line(case.suite)}:{of.line}; "
-        "allowed: a later 'expires', or no waiver"
-        for of in case.expired
-    )
-
-
-def _grounds(given: Waiver) -> str:
-    return f"{one_line(given.owner, 80)}: {one_line(given.reason, 300)}"
+    texts = []
+    for given in case.expired:
+        what = f"fact {given.fact}" if given.fact else given.case
+        stated = f"stated in {one_line(case.suite)}:{given.line}"
+        texts.append(
+            f"the waiver of {one_line(what, 80)} {_terms(given, 'expired on')}; {stated}; "
+            "allowed: a later 'expires', or no waiver"
+        )
+    return tuple(texts)
 
 
 def share_text(part: Share) -> str:
     """Return a figure of integrity: ``14 of 20 cut short (at most 50 %)``."""
-    if part.name == ANCHOR:
-        return f"{share_count(part)} over {count(part.total, 'fact')} ({share_limit(part)})"
     name = _SHARES.get(part.name, one_line(part.name, 60).replace("_", " "))
-    allowed = (
-        f"random answers: {_percent(part)}"
-        if part.name == "below_random"
-        else share_limit(part)
-    )
-    return f"{share_count(part)} {name} ({allowed})"
+    if part.name == ANCHOR:
+        name = f"over {count(part.total, 'fact')}"
+    return f"{share_count(part)} {name} ({share_limit(part)})"
 
 
 def share_count(part: Share) -> str:
     """Return what was counted: ``14 of 20``; of anchors the mean of what was added up."""
     if part.name == ANCHOR:
-        return f"mean anchor probability {part.value / part.total if part.total else 0.0:.2g}"
+        mean = part.value / (part.total or 1)
+        return f"mean anchor probability {mean:.2g}"
     return f"{part.value} of {part.total}"
 
 
 def share_limit(part: Share) -> str:
     """Return what is allowed: ``at most 50 %``; of a mean probability, which is no share, the number."""
     word = "at least" if part.name in _LEAST else "at most"
-    return f"{word} {f'{part.limit:g}' if part.name == ANCHOR else _percent(part)}"
-
-
-def _percent(part: Share) -> str:
-    return f"{number(100 * part.limit, 1).removesuffix('.0')} %"
+    if part.name == ANCHOR:
+        return f"{word} {part.limit:g}"
+    if part.name == "below_random":
+        word = "random answers:"
+    return f"{word} {number(100 * part.limit, 1).removesuffix('.0')} %"
 
 
 def noteworthy(case: CaseResult) -> tuple[Share, ...]:
@@ -324,11 +285,25 @@ def unmatched_lists(facts: Unmatched) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield words, ids
 
 
-def unmatched(facts: Unmatched) -> str:
-    """Return how many facts have no partner in the baseline, and why; empty where all have one."""
-    return ", ".join(
-        f"{count(len(ids), 'fact')} {words}" for words, ids in unmatched_lists(facts)
-    )
+def unmatched(*of_cases: Unmatched) -> str:
+    """Return how many facts have no partner in the baseline, each once, and why; empty where all have one."""
+    parts = []
+    for name, words in _UNMATCHED.items():
+        ids = {fact for facts in of_cases for fact in getattr(facts, name)}
+        if ids:
+            parts.append(f"{count(len(ids), 'fact')} {words}")
+    return ", ".join(parts)
+
+
+def case_notes(case: CaseResult, most: int) -> Iterator[str]:
+    """Yield the first errors of a case, what is noteworthy of its responses, and which facts lack a partner."""
+    yield from (f"error: {one_line(error, 500)}" for error in case.errors[:most])
+    if len(case.errors) > most:
+        yield f"and {count(len(case.errors) - most, 'more error')}"
+    for share in noteworthy(case):
+        yield f"responses: {share_text(share)}"
+    if without := unmatched(case.unmatched):
+        yield f"compared without {without}"
 
 
 def partial_note(run: Run) -> str:
@@ -356,14 +331,6 @@ def not_run_note(run: Run) -> str:
     )
 
 
-def stopped_early(case: CaseResult) -> str:
-    """Return after how many facts a case stopped: ``decided after 40 of 120 facts``; empty if it did not."""
-    if case.looks is None or not case.looks.early:
-        return ""
-    word = "undecided" if case.verdict == "inconclusive" else "decided"
-    return f"{word} after {case.looks.asked} of {count(case.looks.facts, 'fact')}"
-
-
 def unmeasured_note(case: CaseResult) -> str:
     """Return why a case has no figures; empty where it has some."""
     if case.metrics:
@@ -373,20 +340,6 @@ def unmeasured_note(case: CaseResult) -> str:
     if case.errors:
         return one_line(case.errors[0], 300)
     return case.notes[0] if case.notes else "nothing was measured"
-
-
-def all_unmatched(run: Run) -> Unmatched:
-    """Return the facts without partner of all cases, each once."""
-    cases = slices(run)
-
-    def ids(name: str) -> tuple[str, ...]:
-        return tuple(
-            dict.fromkeys(
-                fact for case in cases for fact in getattr(case.unmatched, name)
-            )
-        )
-
-    return Unmatched(**{name: ids(name) for name in _UNMATCHED})
 
 
 def prompt_form(model: Fingerprint) -> str:
@@ -399,8 +352,8 @@ def prompt_form(model: Fingerprint) -> str:
 def run_notes(run: Run, *, brief: bool = False) -> Iterator[str]:
     """Yield the notes on a run and its comparison as a whole, a sentence each.
 
-    ``brief`` leaves out what needs no attention: how the model was loaded, that its weights are others than
-    the baseline's, and the positive controls.
+    ``brief`` leaves out what needs no attention: how the model was loaded, and that its weights are others
+    than the baseline's.
     """
     if run.shard is not None:
         of = run.shard.shard
@@ -419,8 +372,8 @@ def run_notes(run: Run, *, brief: bool = False) -> Iterator[str]:
         text for text in run.differences if not text.startswith(expected)
     ]:
         yield f"differs from the baseline in: {'; '.join(map(one_line, differences))}"
-    if facts := unmatched(all_unmatched(run)):
-        yield f"compared without {facts}"
+    if without := unmatched(*(case.unmatched for case in slices(run))):
+        yield f"compared without {without}"
     looks = [case.looks for case in run.cases if case.looks is not None]
     if looks:
         done, total = sum(of.asked for of in looks), sum(of.facts for of in looks)
@@ -436,9 +389,10 @@ def _unsupported(run: Run) -> Iterator[str]:
         for language in unsupported_languages(case.settings):
             cases_by_note.setdefault(language, []).append(one_line(called[case.nodeid]))
     for language, cases in cases_by_note.items():
+        more = f" and {len(cases) - 1} more" if cases[1:] else ""
         yield (
             f"the judge has no rules for the language {one_line(language, 20)!r} "
-            f"({_first_of(cases)}): its answers were judged by the rules for English; known are "
+            f"({cases[0]}{more}): its answers were judged by the rules for English; known are "
             f"{', '.join(LANGUAGES)}"
         )
 
@@ -453,29 +407,31 @@ def _asked_otherwise(run: Run) -> Iterator[str]:
 
 
 def _environment_notes(facts: dict[str, str], *, brief: bool) -> Iterator[str]:
-    yield from (
-        one_line(text, 500) for text in facts.get("model_notes", "").splitlines()
-    )
+    def lines(name: str) -> list[str]:
+        return [one_line(text, 500) for text in facts.get(name, "").splitlines()]
+
+    yield from lines("model_notes")
     if "model_load_seconds" in facts and not brief:
-        each = (
-            " by the slowest worker"
-            if facts.get("workers", "0") not in ("0", "1")
-            else ""
-        )
+        is_shared = facts.get("workers", "0") not in ("0", "1")
+        each = " by the slowest worker" if is_shared else ""
         engine = f"; {one_line(facts['engine'], 200)}" if "engine" in facts else ""
         yield f"model loaded in {one_line(facts['model_load_seconds'])} s{each}{engine}"
     if facts.get("answers_reused", "0") != "0":
-        store = one_line(facts.get("answers_store", ""))
         reused, asked = (
-            thousands(facts["answers_reused"]),
-            thousands(facts.get("answers_asked", "")),
+            thousands(facts.get(f"answers_{what}", "")) for what in ("reused", "asked")
         )
+        store = one_line(facts.get("answers_store", ""))
         yield f"{reused} of {asked} answers reused from {store}"
-    yield from (
-        one_line(text, 400) for text in facts.get("tokens_spent", "").splitlines()
-    )
-    yield from (
-        one_line(text, 400) for text in facts.get("answers_resumed", "").splitlines()
-    )
+    yield from lines("tokens_spent")
+    yield from lines("answers_resumed")
     if "answers_not_kept" in facts:
         yield f"answers are not kept: {one_line(facts['answers_not_kept'], 400)}"
+
+
+def correlation_text(pearson: Correlation, spearman: Correlation) -> str:
+    """Return two coefficients: ``Pearson 0.500 (p = 0.030), Spearman 0.400 (p = 0.050), n = 9``."""
+    both = (
+        f"{one.method.title()} {number(one.r)} ({p_value(one.p)})"
+        for one in (pearson, spearman)
+    )
+    return f"{', '.join(both)}, n = {pearson.n}"

@@ -6,7 +6,7 @@ import re
 
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY
-from pytest_kbrel.records import CaseResult, GateResult, MetricValue, Run
+from pytest_kbrel.records import CaseResult, GateResult, Run
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.formatting import (
     bound,
@@ -20,11 +20,6 @@ from pytest_kbrel.reports.formatting import (
 _LONGEST = 300
 # Sums of floats do not end on the last digit.
 _SLACK = 1e-9
-# What one gate does, and several do, of verdicts that no "is" goes with.
-_VERBS = {
-    "fail": ("fails", "fail"),
-    "no baseline": ("has no baseline", "have no baseline"),
-}
 _DIGITS = re.compile(r"([0-9]{1,18})")
 
 
@@ -50,29 +45,14 @@ def gate_reason(case: CaseResult, gate: GateResult) -> str:
             f"{moved}, {number(gate.observed)} of it recovered",
             f"at least {limit}",
         )
-    if gate.verdict == "inconclusive":
-        moved += _with_interval(gate, value)
-    return f"{moved}, allowed {limit}{_found_within(gate)}"
-
-
-def _with_interval(gate: GateResult, value: MetricValue) -> str:
-    """Return the interval of what was observed, or why there is none; empty where it has one end."""
-    if ends := interval(gate.low, gate.high):
-        return f", {GATE_RULES[gate.rule].observed} {ends}"
-    if gate.low is not None or gate.high is not None:
-        return ""
-    return f", {phrases.no_interval(value)}"
-
-
-def _found_within(gate: GateResult) -> str:
-    """Return why a gate failed though what was observed is allowed; empty where that is not so."""
-    if gate.verdict != "fail" or _excess(gate) > _SLACK:
-        return ""
-    return (
-        ""
-        if gate.beyond is None
-        else f", surely {phrases.side(gate)} {bound(gate.beyond)}"
-    )
+    # An interval with one end is left out.
+    if gate.verdict == "inconclusive" and (gate.low is None) == (gate.high is None):
+        ends = interval(gate.low, gate.high)
+        seen = f"{rule.observed} {ends}" if ends else phrases.no_interval(value)
+        moved = f"{moved}, {seen}"
+    if gate.verdict == "fail" and gate.beyond is not None and _excess(gate) <= _SLACK:
+        limit += f", surely {phrases.side(gate)} {bound(gate.beyond)}"
+    return f"{moved}, allowed {limit}"
 
 
 def case_reason(case: CaseResult) -> str:
@@ -82,29 +62,35 @@ def case_reason(case: CaseResult) -> str:
     """
     if case.verdict == "pass":
         return ""
-    gates = sorted(
-        (gate for gate in case.gates if gate.verdict == case.verdict),
-        key=lambda gate: -_excess(gate),
-    )
+    # Where the responses are not sound, all gates are unjudged for the reason that the errors say.
+    if case.verdict == "invalid" and case.errors:
+        return one_line(case.errors[0], _LONGEST)
+    gates = _carrying(case)
     if not gates:
         why = (*phrases.expired_waivers(case), *case.errors, "no gate was judged")
         return phrases.unmeasured_note(case) or one_line(why[0], _LONGEST)
-    one, several = _VERBS.get(
-        case.verdict, (f"is {case.verdict}", f"are {case.verdict}")
-    )
-    others = len(gates) - 1
-    more = (
-        f"; {count(others, 'more gate')} {one if others == 1 else several}"
-        if others
-        else ""
-    )
+    more = f"; also {count(len(gates) - 1, 'more gate')}" if gates[1:] else ""
     return gate_reason(case, gates[0]) + more
+
+
+def told(case: CaseResult) -> str:
+    """Return :func:`case_reason` with what is seen beside the figure, and how many facts would decide."""
+    gate, parts = told_gate(case), [case_reason(case)]
+    if gate is not None:
+        parts.append(phrases.beside(case, gate.metric))
+        parts.append(needed(gate) if case.verdict == "inconclusive" else "")
+    return "; ".join(filter(None, parts))
+
+
+def _carrying(case: CaseResult) -> list[GateResult]:
+    """Return the gates with the verdict of a case, the furthest off first."""
+    gates = [gate for gate in case.gates if gate.verdict == case.verdict]
+    return sorted(gates, key=lambda gate: -_excess(gate))
 
 
 def told_gate(case: CaseResult) -> GateResult | None:
     """Return the gate that :func:`case_reason` tells: the furthest off of those with its verdict."""
-    gates = [gate for gate in case.gates if gate.verdict == case.verdict]
-    return max(gates, key=_excess, default=None)
+    return next(iter(_carrying(case)), None)
 
 
 def needed(gate: GateResult) -> str:
@@ -142,11 +128,9 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def _rank(case: CaseResult) -> tuple[object, ...]:
-    worst = max(
-        (_excess(gate) for gate in case.gates if gate.verdict == case.verdict),
-        default=0.0,
-    )
-    return (SEVERITY.index(case.verdict), case.aggregate, -worst, natural(case.nodeid))
+    gate = told_gate(case)
+    missed = _excess(gate) if gate is not None else 0.0
+    return (SEVERITY.index(case.verdict), case.aggregate, -missed, natural(case.nodeid))
 
 
 def _excess(gate: GateResult) -> float:

@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import (
-    CaseResult,
-    Correlation,
-    Fingerprint,
-    Run,
-    ShardedRun,
-    Table,
-)
+from pytest_kbrel.records import Run, Table
 from pytest_kbrel.reports.json_report import read_report
 from pytest_kbrel.serialization import from_wire
 
@@ -50,66 +43,37 @@ def run_of(report: dict[str, Any], tables: Mapping[str, Table], path: Path) -> R
 
 
 def _run(report: dict[str, Any]) -> Run:
-    return Run(
-        kbrel_version=str(report["kbrel_version"]),
-        created=str(report["created"]),
-        model=_model(report["model"]),
-        environment=_pairs(report["environment"]),
-        settings=_pairs(report["settings"]),
-        cases=tuple(map(_case, report["cases"])),
-        baseline=_text(report.get("baseline")),
-        complete=bool(report["complete"]),
-        problems=tuple(map(str, report["problems"])),
-        exit_status=int(report["exit_status"]),
-        helpers=from_wire(tuple[Fingerprint, ...], report.get("helpers", [])),
-        correlations=from_wire(tuple[Correlation, ...], report["correlations"]),
-        base=_model(report.get("base")),
-        differences=tuple(map(str, report.get("differences", ()))),
-        recorded=_text(report.get("recorded")),
-        comparisons=int(report.get("comparisons", {}).get("counted", 0)),
-        files=_pairs(report.get("files", {})),
-        shard=_shard(report.get("shard")),
-        blessed=_text(report.get("blessed")),
-        compared=_compared(report.get("compared")),
-    )
+    # What is not known is null in a report, and has a default in a run, but for the model.
+    given = {
+        key: value
+        for key, value in report.items()
+        if value is not None or key == "model"
+    }
+    for key in ("environment", "settings", "files"):
+        given[key] = _pairs(report.get(key, {}))
+    given["cases"] = list(map(_case, report["cases"]))
+    given["comparisons"] = report.get("comparisons", {}).get("counted", 0)
+    if shard := given.get("shard"):
+        given["shard"] = {**shard, "shard": shard, "suites": _pairs(shard["suites"])}
+    if compared := given.get("compared"):
+        given["compared"] = [compared["facts"], compared["of"]]
+    return from_wire(Run, given)
 
 
-def _model(data: Any) -> Fingerprint | None:
-    return None if data is None else from_wire(Fingerprint, data)
+def _pairs(data: dict[str, Any]) -> list[list[str]]:
+    return [[name, str(value)] for name, value in data.items()]
 
 
-def _text(data: Any) -> str:
-    return "" if data is None else from_wire(str, data)
-
-
-def _pairs(data: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, str(value)) for name, value in data.items())
-
-
-def _compared(data: Any) -> tuple[int, int] | None:
-    return (
-        None
-        if data is None
-        else (from_wire(int, data["facts"]), from_wire(int, data["of"]))
-    )
-
-
-def _shard(data: Any) -> ShardedRun | None:
-    if data is None:
-        return None
-    parts = {key: data[key] for key in ("index", "count", "by")}
-    suites = [list(pair) for pair in data["suites"].items()]
-    return from_wire(
-        ShardedRun, {"shard": parts, "suites": suites, "commit": data["commit"]}
-    )
-
-
-def _case(data: dict[str, Any]) -> CaseResult:
-    metrics = [{"name": name, **figure} for name, figure in data["metrics"].items()]
-    settings = [[name, value] for name, value in data.get("settings", {}).items()]
-    # A report has the node id: the suite's path and the case's id.
-    name = str(data["id"]).removeprefix(f"{data['suite']}::")
+def _case(data: dict[str, Any]) -> dict[str, Any]:
     # Earlier versions gave the cases of a shard a verdict of their own.
     verdict = "inconclusive" if data["verdict"] == "part" else data["verdict"]
-    more = {"id": name, "metrics": metrics, "settings": settings, "verdict": verdict}
-    return from_wire(CaseResult, {**data, **more})
+    return {
+        **data,
+        # A report has the node id: the suite's path and the case's id.
+        "id": str(data["id"]).removeprefix(f"{data['suite']}::"),
+        "metrics": [
+            {"name": name, **figure} for name, figure in data["metrics"].items()
+        ],
+        "settings": _pairs(data.get("settings", {})),
+        "verdict": verdict,
+    }

@@ -153,27 +153,6 @@ def _kind(data: dict[str, Any], key: str, kinds: Mapping[str, Any]) -> Any:
     return kinds[tag]
 
 
-def read_responses(path: Path) -> Iterator[Exchange]:
-    """Yield the exchanges of a file, one line at a time; a broken line is a ``ResponseError``."""
-    try:
-        stream = path.open("rb")
-    except FileNotFoundError:
-        raise ResponseError(
-            f"{path}: there is no such file of recorded responses"
-        ) from None
-    except OSError as error:
-        raise ResponseError(f"{path}: cannot be read: {error.strerror}") from None
-    with stream:
-        for at, line in numbered(stream, path):
-            try:
-                exchange = from_line(line)
-            except ValueError as error:
-                raise ResponseError(
-                    f"{path}:{at}: is no recorded response: {error}"
-                ) from None
-            yield exchange
-
-
 def numbered(stream: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file with their numbers; one that is too long is a ``ResponseError``."""
     number = 0

@@ -91,9 +91,21 @@ def _indexed(
 
     def places() -> Iterator[tuple[int, bytes, int, int]]:
         for number, spool in enumerate(spools):
-            for at, (case, key, of_baseline) in _whole_lines(spool, torn):
-                counts[case] += not of_baseline
-                yield cases.setdefault(case, len(cases)), key, number, at
+            with spool.open("rb") as stream:
+                at = 0
+                for line_number, line in numbered(stream, spool):
+                    if not line.endswith(b"\n"):
+                        torn.append(spool)
+                        break
+                    try:
+                        case, key, of_baseline = asked_in(line)
+                    except ValueError as error:
+                        raise ResponseError(
+                            f"{spool}:{line_number}: is no recorded response: {error}"
+                        ) from None
+                    counts[case] += not of_baseline
+                    yield cases.setdefault(case, len(cases)), key, number, at
+                    at += len(line)
 
     index.execute(
         "CREATE TABLE places (made INTEGER PRIMARY KEY, number INTEGER, key BLOB, spool INTEGER, at INTEGER, "
@@ -107,25 +119,3 @@ def _indexed(
     )
     index.execute("COMMIT")
     return cases
-
-
-def _whole_lines(
-    spool: Path, torn: list[Path]
-) -> Iterator[tuple[int, tuple[str, bytes, bool]]]:
-    """Yield where each line begins, and what :func:`asked_in` says of it.
-
-    A line without its end adds ``spool`` to ``torn``.
-    """
-    with spool.open("rb") as stream:
-        at = 0
-        for line_number, line in numbered(stream, spool):
-            if not line.endswith(b"\n"):
-                torn.append(spool)
-                return
-            try:
-                yield at, asked_in(line)
-            except ValueError as error:
-                raise ResponseError(
-                    f"{spool}:{line_number}: is no recorded response: {error}"
-                ) from None
-            at += len(line)

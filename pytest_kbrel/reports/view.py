@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
 from pathlib import PurePosixPath
 
 from pytest_kbrel.catalogue import verdicts
-from pytest_kbrel.catalogue.probes import PROBES, probe_named
+from pytest_kbrel.catalogue.probes import PROBES, Probe, probe_named
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.records import (
     JUDGEMENTS,
@@ -20,7 +22,13 @@ from pytest_kbrel.records import (
     Run,
     is_published,
 )
-from pytest_kbrel.reports.formatting import metric_title, number, one_line, thousands
+from pytest_kbrel.reports.formatting import (
+    count,
+    metric_title,
+    number,
+    one_line,
+    thousands,
+)
 
 # So many slices are named whose drop could not be excluded.
 _OPEN = 3
@@ -66,44 +74,38 @@ def metric(case: CaseResult, name: str) -> MetricValue | None:
     return next((value for value in case.metrics if value.name == name), None)
 
 
+def better(cases: Iterable[CaseResult], name: str) -> str:
+    """Return whether ``higher`` or ``lower`` is better of a metric; empty where no case has it."""
+    values = (metric(case, name) for case in cases)
+    return next((value.better for value in values if value is not None), "")
+
+
 def key_metrics(case: CaseResult) -> tuple[str, ...]:
     """Return the names of the headline metrics of this case, those it has."""
-    names = [value.name for value in case.metrics]
+    figures = {value.name: value.value for value in case.metrics}
+    gated = [gate.metric for gate in case.gates]
     probe = probe_named(case.probe)
-    if probe is None:
-        return tuple(names)
+    if probe is None or (case.aggregate and not probe.brief_overall):
+        return tuple(figures)
     if case.aggregate:
-        shown = (
-            {*probe.headlines, *(gate.metric for gate in case.gates)}
-            if probe.brief_overall
-            else names
-        )
-        return tuple(name for name in names if name in shown)
-    wanted = probe.headline[probe.kind(case.slice)]
+        return tuple(name for name in figures if name in (*probe.headlines, *gated))
     # A column of zeros is left out: most judges' replies can all be parsed.
-    idle = {
-        value.name
-        for value in case.metrics
-        if value.name == "unparsable" and not value.value
-    }
-    # A gated metric is always shown.
-    gated = [gate.metric for gate in case.gates if gate.metric in names]
-    return tuple(
-        dict.fromkeys(
-            [name for name in wanted if name in names and name not in idle] + gated
-        )
-    )
-
-
-def controls(case: CaseResult, name: str) -> tuple[tuple[str, MetricValue], ...]:
-    """Return what the metric ``name`` is held against: (kind of control, value), those that have one."""
-    start = f"{name}_control_"
-    values = [
-        value
-        for value in case.metrics
-        if value.name.startswith(start) and value.value is not None
+    wanted = [
+        name
+        for name in probe.headline[probe.kind(case.slice)]
+        if name != "unparsable" or figures.get(name)
     ]
-    return tuple((value.name.removeprefix(start), value) for value in values)
+    # A gated metric is always shown.
+    return tuple(name for name in dict.fromkeys(wanted + gated) if name in figures)
+
+
+def columns_of(
+    cases: Iterable[CaseResult], probe: Probe | None
+) -> tuple[list[str], list[str]]:
+    """Return the key metrics of cases: those that tell most of the probe, and all."""
+    present = list(dict.fromkeys(chain.from_iterable(map(key_metrics, cases))))
+    first = probe.headlines if probe is not None else ()
+    return [name for name in first if name in present], present
 
 
 def groups(run: Run) -> tuple[Group, ...]:
@@ -113,25 +115,24 @@ def groups(run: Run) -> tuple[Group, ...]:
     """
     tables: list[Group] = []
     suites = _suites(run)
+
+    def add(
+        row: str, title: str, columns: Sequence[str], cases: list[CaseResult]
+    ) -> None:
+        if cases:
+            labels = tuple(_label(case, suites) for case in cases)
+            tables.append(Group(row, title, tuple(columns), tuple(cases), labels))
+
     for probe in PROBES.values():
         of_probe = [case for case in slices(run) if case.probe == probe.name]
         for kind in probe.kinds:
             # By the name: a case that was not run, or is invalid, has no metrics to tell by.
-            cases = tuple(case for case in of_probe if probe.kind(case.slice) == kind)
-            if not cases:
-                continue
-            present = dict.fromkeys(
-                name for case in cases for name in key_metrics(case)
-            )
-            first = [name for name in probe.headlines if name in present]
-            columns = tuple(dict.fromkeys([*first, *present]))
+            cases = [case for case in of_probe if probe.kind(case.slice) == kind]
+            columns = dict.fromkeys(chain(*columns_of(cases, probe)))
             title = f"{probe.title}, {kind}" if len(probe.kinds) > 1 else probe.title
-            labels = tuple(_label(case, suites) for case in cases)
-            tables.append(Group("slice", title, columns, cases, labels))
-    tests = tuple(case for case in slices(run) if case.probe == "test")
-    if tests:
-        labels = tuple(_label(case, suites) for case in tests)
-        tables.append(Group("test", "Tests in Python", (), tests, labels))
+            add("slice", title, [*columns], cases)
+    tests = [case for case in slices(run) if case.probe == "test"]
+    add("test", "Tests in Python", (), tests)
     return tuple(tables)
 
 
@@ -193,12 +194,6 @@ def verdict(run: Run) -> Judgement:
     return verdicts.worst(words)
 
 
-def worst(run: Run) -> CaseResult | None:
-    """Return the case that lost most facts."""
-    losing = [case for case in slices(run) if case.lost]
-    return max(losing, key=lambda case: len(case.lost)) if losing else None
-
-
 def verdict_counts(run: Run) -> dict[str, int]:
     """Return how many cases have each verdict, all verdicts named."""
     return {
@@ -219,8 +214,21 @@ def is_blessed(run: Run) -> bool:
 
 
 def baseline_note(run: Run) -> str:
-    """Return the note that follows the name of a published baseline; empty for a blessed run."""
-    return " (published figures, unpaired)" if is_published(run.baseline) else ""
+    """Return the note that follows a baseline's name, such as `` (blessed 12 days before, 2026-11-11)``.
+
+    A paper's figures have one too; it is empty where the age of the blessed run is not known.
+    """
+    if is_published(run.baseline):
+        return " (published figures, unpaired)"
+    try:
+        ended = datetime.fromisoformat(run.created)
+        # Days of the run's own time zone.
+        day = datetime.fromisoformat(run.blessed).astimezone(ended.tzinfo).date()
+    except (ValueError, OverflowError):
+        return ""
+    days = (ended.date() - day).days
+    when = f"{count(days, 'day')} before" if days > 0 else "on the same day"
+    return f" (blessed {when}, {day.isoformat()})"
 
 
 def helper_models(run: Run) -> tuple[tuple[str, str], ...]:
@@ -270,7 +278,7 @@ def unjudged_count(run: Run) -> int:
 
 def headline(run: Run) -> str:
     """Return how many cases have each verdict, worst first: ``2 fail (1 waived), 18 pass``."""
-    return _counted(run, {word: word for word in JUDGEMENTS})
+    return _counted(run, {})
 
 
 def tally(run: Run, *, is_first: bool = False) -> str:
@@ -278,33 +286,52 @@ def tally(run: Run, *, is_first: bool = False) -> str:
 
     ``is_first`` says that the run is blessed as a first baseline: that it has none is then no fault.
     """
-    words = {word: kind.shown for word, kind in verdicts.VERDICTS.items()}
-    return _counted(
-        run, words | ({"no baseline": "not compared yet"} if is_first else {})
-    )
+    words: dict[str, str] = {
+        word: kind.shown for word, kind in verdicts.VERDICTS.items()
+    }
+    if is_first:
+        words["no baseline"] = "not compared yet"
+    return _counted(run, words)
 
 
-def _counted(run: Run, words: Mapping[Judgement, str]) -> str:
-    counts = verdict_counts(run)
+def _counted(run: Run, words: Mapping[str, str]) -> str:
+    counts = Counter(case.verdict for case in run.cases)
     waived = Counter(case.verdict for case in run.cases if case.waived)
-    parts = [
-        f"{counts[word]} {words[word]}"
-        + (f" ({waived[word]} waived)" if waived[word] else "")
-        for word in verdicts.SEVERITY
-        if counts.get(word)
-    ]
+    parts = []
+    for word in verdicts.SEVERITY:
+        if counts[word]:
+            note = f" ({waived[word]} waived)" if waived[word] else ""
+            parts.append(f"{counts[word]} {words.get(word, word)}{note}")
     return ", ".join(parts) or "no case was decided"
+
+
+def named_apart(
+    figures: Iterable[tuple[str, CaseResult, float | None]],
+) -> list[tuple[str, float | None]]:
+    """Return figures by name; where two suites have the same one, the node ids keep them apart."""
+    figures = list(figures)
+    counts = Counter(name for name, _, _ in figures)
+    return [
+        (name if counts[name] == 1 else f"{name} ({case.nodeid})", value)
+        for name, case, value in figures
+    ]
 
 
 def correlation_pairs(run: Run) -> tuple[tuple[Correlation, Correlation], ...]:
     """Return Pearson's and Spearman's correlation of each pair of figures that could be correlated."""
-    rows: dict[tuple[str, str, str], dict[str, Correlation]] = {}
-    for one in run.correlations:
-        rows.setdefault((one.x, one.y, one.over), {})[one.method] = one
-    pairs = [
-        (both["pearson"], both["spearman"]) for both in rows.values() if len(both) == 2
-    ]
-    return tuple(pair for pair in pairs if pair[0].r is not None)
+    pearson, spearman = (
+        {
+            (one.x, one.y, one.over): one
+            for one in run.correlations
+            if one.method == method
+        }
+        for method in ("pearson", "spearman")
+    )
+    return tuple(
+        (one, spearman[figures])
+        for figures, one in pearson.items()
+        if one.r is not None and figures in spearman
+    )
 
 
 def not_excluded(run: Run) -> str:
@@ -321,19 +348,20 @@ def not_excluded(run: Run) -> str:
         if gate.verdict == "inconclusive"
         and gate.high is not None
         and gate.unchanged is not None
-        if GATE_RULES[gate.rule].allows_more > 0
+        and GATE_RULES[gate.rule].allows_more > 0
     ]
-    ends.sort(key=lambda end: -end[0])
-    worst_of = {case.nodeid: (high, gate, case) for high, gate, case in reversed(ends)}
-    if not worst_of:
+    shown: dict[str, str] = {}
+    called = names(run)
+    for high, gate, case in sorted(ends, key=lambda end: -end[0]):
+        alike = f"{number(gate.unchanged)} in a slice like it that lost nothing"
+        where = f"{one_line(called[case.nodeid])} ({alike})"
+        text = f"{metric_title(gate.metric)} worse by {number(high)} in {where}"
+        shown.setdefault(case.nodeid, text)
+    if not shown:
         return ""
-    shown = sorted(worst_of.values(), key=lambda end: -end[0])
     # Failures come first there, and each undecided slice is an entry behind them.
     most = _OPEN if verdict(run) == "inconclusive" else 1
-    parts = [
-        f"{metric_title(gate.metric)} worse by {number(high)} in {one_line(names(run)[case.nodeid])} "
-        f"({number(gate.unchanged)} in a slice like it that lost nothing)"
-        for high, gate, case in shown[:most]
-    ]
-    more = f", and {len(shown) - most} more" if len(shown) > most else ""
-    return f"not ruled out: {', '.join(parts)}{more}"
+    parts = [*shown.values()][:most]
+    if len(shown) > most:
+        parts.append(f"and {len(shown) - most} more")
+    return f"not ruled out: {', '.join(parts)}"

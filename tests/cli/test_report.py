@@ -250,9 +250,11 @@ def test_facts_are_paired_with_those_of_the_baseline(run: Run, tmp_path: Path) -
     baseline = Baseline(
         path=tmp_path, model=run.base, settings=(), cases={key: blessed}
     )
-    assert 'id="plot-pairs"' in page_of(run, baseline, tmp_path)
-    assert 'id="plot-pairs"' not in page_of(run, None, tmp_path)
-    assert 'id="plot-anchors"' in page_of(run, None, tmp_path)
+    line = '<path class="outline"'
+    assert line in page_of(run, baseline, tmp_path)
+    alone = page_of(run, None, tmp_path)
+    assert line not in alone
+    assert 'id="plot-anchors"' in alone
 
 
 def test_figures_over_all_slices_stand_before_the_papers_models(
@@ -261,5 +263,5 @@ def test_figures_over_all_slices_stand_before_the_papers_models(
     values = tuple(metric(name, 0.5) for name in ("ncr", "ur", "nccr", "iur"))
     overall = case("reliability", "overall", "pass", values, aggregate=True)
     page = page_of(replace(run, cases=(overall,)), None, tmp_path)
-    assert page.count('class="paper"') == 2 * 26
+    assert page.count('class="point paper"') == 2 * 26
     assert "Gemma 2B" in page

@@ -29,9 +29,14 @@ from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.script import read_script
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from pytest_kbrel.reports.json_report import read_report
-from pytest_kbrel.reports.responses import read_responses
 from pytest_kbrel.untrusted import LINE, MIB
-from tests.replay.test_recorded_responses import ASKED, exchange, generated, record
+from tests.replay.test_recorded_responses import (
+    ASKED,
+    exchange,
+    generated,
+    record,
+    recorded,
+)
 
 DEEP = "[" * 100_000 + "]" * 100_000
 LEVELS = "nested more than 100 levels deep; allowed: at most 100"
@@ -46,6 +51,10 @@ def facts_of(form: str) -> Callable[[Path], object]:
         return None
 
     return result
+
+
+def responses(path: Path) -> object:
+    return recorded(path.parent).find("a", "", [ASKED])
 
 
 def xz(path: Path) -> object:
@@ -70,7 +79,7 @@ JSON_READERS: dict[str, tuple[str, str, str, Callable[[Path], object]]] = {
         facts_of("popqa"),
     ),
     "a script": ("s.jsonl", '{"prompt": "x", "text": "y"}\n', ":2", read_script),
-    "responses": ("responses.jsonl", "", ":1", lambda path: list(read_responses(path))),
+    "responses": ("responses.jsonl", "", ":1", responses),
     "a report": ("report.json", "", "", read_report),
     "a baseline": ("baseline.json", "", "", lambda path: read_meta(path.parent)),
     "a checkpoint": ("config.json", "", "", lambda path: read_config(path.parent)),
@@ -137,7 +146,7 @@ LONG_LINES: dict[str, tuple[str, bytes, str, Callable[[Path], object]]] = {
         "responses.jsonl",
         b"",
         ":1",
-        lambda path: list(read_responses(path)),
+        responses,
     ),
 }
 
@@ -356,7 +365,7 @@ def test_json_lines_are_still_what_they_were(tmp_path: Path) -> None:
     with pytest.raises(
         KbrelError, match=r"responses.jsonl:1: .*'case' must be a string, found 1"
     ):
-        list(read_responses(path))
+        responses(path)
 
 
 def test_an_answer_within_its_size_is_itself() -> None:

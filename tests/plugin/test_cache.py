@@ -10,8 +10,8 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from benchmarks import kill_runs
-from pytest_kbrel.reports.json_report import comparable
 from tests.plugin.conftest import GATE, ONE, SUITE
+from tests.reported import comparable
 
 
 def counts(report, folder="kbrel-report"):

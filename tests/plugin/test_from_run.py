@@ -8,8 +8,8 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.reports import sha256_of
-from pytest_kbrel.reports.json_report import comparable
 from tests.plugin.conftest import INT4, ONE, RENAMED, facts_file
+from tests.reported import comparable
 
 ALL = """\
 suite: mini

@@ -96,7 +96,7 @@ def test_last_failed_runs_what_failed(pytester, mini_suite):
 
 
 def test_two_workers_give_the_report_of_one(pytester, mini_suite, report):
-    from pytest_kbrel.reports.json_report import comparable
+    from tests.reported import comparable
 
     mini_suite()
     pytester.runpytest(*GATE)

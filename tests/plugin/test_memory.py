@@ -9,9 +9,9 @@ from benchmarks import kill_runs
 from pytest_kbrel import probes
 from pytest_kbrel.models import scripted
 from pytest_kbrel.plugin import worker
-from pytest_kbrel.reports.json_report import comparable
 from tests.function_model import Forgetful
 from tests.plugin.conftest import GATE, MODEL
+from tests.reported import comparable
 
 IN_WORKERS = """
 import os

@@ -9,7 +9,6 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.reports.json_report import comparable
 from pytest_kbrel.reports.recorded import read_run
 from tests.junit_schema import junit_errors
 from tests.plugin.conftest import (
@@ -23,6 +22,7 @@ from tests.plugin.conftest import (
     facts_file,
     one_line,
 )
+from tests.reported import comparable
 
 # All that is asked of a fact with what other facts of its case hold: wrong answers, examples, controls.
 ALL = """\

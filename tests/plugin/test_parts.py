@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from pytest_kbrel.reports.json_report import comparable
 from tests.plugin.conftest import HEADER, RELATIONS, one_line, outcomes
+from tests.reported import comparable
 
 pytestmark = pytest.mark.slow
 

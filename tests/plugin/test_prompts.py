@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from pytest_kbrel.reports.json_report import comparable
-from pytest_kbrel.reports.responses import read_responses
 from tests.plugin.conftest import GATE
+from tests.reported import comparable, read_responses
 
 PROMPTS = """\
 suite: mini

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from pytest_kbrel.reports.json_report import comparable
 from tests.plugin.conftest import KNOWN, KNOWS, MODEL, ONE, SCRIPTS, script
+from tests.reported import comparable
 
 SUITE = ONE + "  gates: {accuracy: {min: 0.5}}\n"
 

@@ -55,7 +55,7 @@ def test_an_expired_waiver_fails_a_case_whose_gates_pass(pytester, mini_suite, r
     result = pytester.runpytest(*GATE)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert outcomes(result) == {"passed": 4, "failed": 1}
-    why = "the waiver of fact P36:Norway expired on 2026-01-31, by Ann Example: known"
+    why = "the waiver of fact P36:Norway expired on 2026-01-31 by Ann Example: known"
     assert f"\n{why}" in result.stdout.str()
     case = found_case(report)
     assert (case["verdict"], case["gates"][0]["verdict"]) == ("fail", "pass")

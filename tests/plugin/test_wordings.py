@@ -3,9 +3,8 @@
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.reports.json_report import comparable
-from pytest_kbrel.reports.responses import read_responses
 from tests.plugin.conftest import KNOWN, MODEL, script
+from tests.reported import comparable, read_responses
 
 SUITE = """\
 suite: mini

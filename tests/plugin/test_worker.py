@@ -10,9 +10,9 @@ from pytest_kbrel.models import registry
 from pytest_kbrel.plugin import worker as module
 from pytest_kbrel.plugin.worker import CaseRunner
 from pytest_kbrel.records import Fact, Gate, Relation, Table
-from pytest_kbrel.reports.responses import read_responses
 from tests.function_model import FunctionModel
 from tests.made_cases import made_case, made_options, made_suite
+from tests.reported import read_responses
 from tests.stub_config import StubConfig
 
 CITIES = {"France": "Paris", "Peru": "Lima", "Norway": "Oslo", "Japan": "Tokyo"}

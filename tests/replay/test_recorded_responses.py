@@ -41,6 +41,10 @@ def exchange(
 
 def record(folder: Path, *exchanges: Exchange) -> RecordedResponses:
     (folder / "responses.jsonl").write_bytes(b"".join(map(to_line, exchanges)))
+    return recorded(folder)
+
+
+def recorded(folder: Path) -> RecordedResponses:
     run = RecordedRun(
         folder=folder,
         kbrel_version="",

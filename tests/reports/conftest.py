@@ -15,7 +15,6 @@ from pytest_kbrel.records import (
     Unmatched,
     Waiver,
 )
-from pytest_kbrel.reports.html.page import environment, page_data
 from pytest_kbrel.reports.phrases import STOPPED
 
 SUITE = "suites/world.kb.yaml"
@@ -456,11 +455,3 @@ def make_case():
 @pytest.fixture
 def make_metric():
     return metric
-
-
-def macro(template, name, run=None):
-    """Return a macro of a template of the page; those that say something of the run need one."""
-    context = {} if run is None else page_data(run)
-    return getattr(
-        environment().get_template(f"{template}.html.j2").make_module(context), name
-    )

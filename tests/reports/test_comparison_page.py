@@ -155,7 +155,7 @@ def test_figures_are_drawn_against_each_other_and_against_the_size():
     assert "<title>c: 0.470, 0.390</title>" in scatter
     drawing = scale.partition("</svg>")[0]
     # One family has two sizes, and of one model the size is not known.
-    assert (drawing.count("<circle"), drawing.count('class="trace t0"')) == (3, 2)
+    assert (drawing.count("<circle"), drawing.count('class="trace"')) == (3, 1)
     assert "1B" in drawing
     assert "7,000,000,000" in scale.partition("</figure>")[0]
 

@@ -95,7 +95,6 @@ def test_notes_keep_to_one_line(small_run, case):
     texts = [
         *phrases.run_notes(run),
         *phrases.expired_waivers(unsure),
-        *(text for text, _ in phrases.inconclusive_reasons(run)),
         phrases.waiver_reason(given),
         phrases.unmeasured_note(unsure),
         phrases.share_text(Share(name=bad, value=0, total=1, limit=0.0)),

@@ -20,10 +20,10 @@ from pytest_kbrel.reports.responses import (
     asked_in,
     from_line,
     parse_line,
-    read_responses,
     response_in,
     to_line,
 )
+from pytest_kbrel.reports.spools import join_spools
 
 
 def exchange(case, fact, role="anchor", probability=0.5):
@@ -111,12 +111,6 @@ def test_unknown_keys_in_a_line_are_ignored():
     assert from_line(json.dumps(wire).encode()) == GENERATED
 
 
-def test_what_is_written_is_read_back(tmp_path):
-    path = tmp_path / "responses.jsonl"
-    path.write_bytes(to_line(GENERATED) + to_line(FAILED))
-    assert list(read_responses(path)) == [GENERATED, FAILED]
-
-
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
@@ -129,7 +123,7 @@ def test_a_broken_line_is_named_by_its_number(broken, message, tmp_path):
     path = tmp_path / "responses.jsonl"
     path.write_bytes(to_line(GENERATED) + broken.encode() + b"\n" + to_line(FAILED))
     with pytest.raises(ResponseError, match=message) as caught:
-        list(read_responses(path))
+        join_spools([path], tmp_path / "joined.jsonl", [])
     assert f"{path}:2:" in str(caught.value)
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.records import Failed, ScoreRequest
-from pytest_kbrel.reports.responses import read_responses, to_line
+from pytest_kbrel.reports.responses import to_line
 from pytest_kbrel.reports.spools import append_exchanges, join_spools
+from tests.reported import read_responses
 from tests.reports.test_responses import ASKED, FAILED, GENERATED, exchange
 
 

@@ -45,42 +45,9 @@ def test_an_empty_run_says_that_nothing_was_decided(empty_run):
 def test_cases_of_several_suites_are_told_apart(small_run):
     other = [replace(case, suite="other.kb.yaml") for case in small_run.cases]
     lines = texts(replace(small_run, cases=(*small_run.cases, *other)), 100)
-    # One and the same reason of both.
-    text = " ".join("\n".join(lines).split())
-    assert (
-        "other.kb.yaml::head_to_tail[open-tail] and 1 more: accuracy max_drop 0.02: the drop may be"
-        in text
-    )
+    text = "\n".join(lines)
+    assert "other.kb.yaml::head_to_tail[open-tail]" in text
     assert "open-tail (world)" in text
-
-
-def test_reasons_are_short_and_those_of_many_are_counted(small_run):
-    case = next(case for case in small_run.cases if case.verdict == "inconclusive")
-    gate = replace(
-        case.gates[0],
-        reason="accuracy fell by 0.020 [-0.050, 0.010] from 0.230 to 0.210 (paired over 120 facts, p 0.1); "
-        "allowed: 0.020; about 363 facts would decide, were the difference the same",
-        observed=0.02,
-        low=-0.01,
-        high=0.05,
-    )
-    many = tuple(
-        replace(
-            case,
-            id=f"head_to_tail[{n:02}]",
-            slice=f"{n:02}",
-            gates=(replace(gate, observed=0.02 + n / 1000),),
-        )
-        for n in range(20)
-    )
-    lines = texts(replace(small_run, cases=many), 100)
-    start = lines.index("Inconclusive")
-    shown = lines[start + 1 : lines.index("", start)]
-    assert shown[0] == (
-        "  head_to_tail[00]: accuracy max_drop 0.02: drop 0.020 [-0.010, 0.050]; about 363 facts would decide"
-    )
-    assert shown[-1] == "  and 12 more gates; report.html has all reasons"
-    assert len(shown) == 9
 
 
 def test_hostile_text_in_a_failure_is_harmless(hostile_run):

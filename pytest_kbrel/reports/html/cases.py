@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
-from pytest_kbrel.records import CaseResult, Change, Outcome, Run, Table
+from pytest_kbrel.records import (
+    CaseResult,
+    Change,
+    Exchange,
+    Failed,
+    Generated,
+    Outcome,
+    Response,
+    Run,
+    Scored,
+)
 from pytest_kbrel.reports import reasons, view
-from pytest_kbrel.reports.changes import examples, probability
-from pytest_kbrel.reports.responses import numbered, parse_line
+from pytest_kbrel.reports.changes import examples
+from pytest_kbrel.reports.formatting import end_of
+from pytest_kbrel.reports.responses import from_line, numbered
 
 # So many facts of a case are looked up; fewer where the run has many cases.
 _MOST_FACTS, _ALL_FACTS = 6, 1500
 _LONGEST = 200
 _MOST_PARTS = 40
 _ROLE_KEY = b', "role": '
-_PLACE = re.compile(r"(positive|none|negative|choice|wp|fc_pos|fc_neg)(\d*):?(\d*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +48,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class WorstFact:
-    """A fact that speaks against the model: why it is listed (``lost``, ``wrong``), and what was asked."""
+    """A fact that speaks against the model, what changed if it was lost, and what was asked about it."""
 
-    why: str
-    question: str
-    expected: str
-    answer: str
-    moved: str
+    row: Outcome
+    change: Change | None
     asked: tuple[Asked, ...]
 
 
@@ -63,165 +69,111 @@ def worst_facts(run: Run, responses: Path | None) -> dict[str, tuple[WorstFact, 
         if responses is not None and responses.is_file()
         else {}
     )
-    return {
-        case.nodeid: tuple(
-            _worst(
-                case.table, row, change, exchanges.get((case.nodeid, row.fact_id), ())
-            )
-            for row, change in chosen[case.nodeid]
-        )
-        for case in cases
-    }
+    worst: dict[str, tuple[WorstFact, ...]] = {}
+    for case in cases:
+        facts = []
+        for row, change in chosen[case.nodeid]:
+            values = dict(zip(case.table.columns, row.values, strict=False))
+            asked = _asked(exchanges.get((case.nodeid, row.fact_id), ()), values, row)
+            facts.append(WorstFact(row, change, tuple(islice(asked, _MOST_PARTS))))
+        worst[case.nodeid] = tuple(facts)
+    return worst
 
 
 def _chosen(case: CaseResult, most: int) -> list[tuple[Outcome, Change | None]]:
     """Return the outcomes of a case's worst facts, with what changed of those that were lost."""
     rows = {row.fact_id: row for row in case.table.rows}
     lost = {change.fact_id: change for change in case.lost if change.fact_id in rows}
-    first = [change.fact_id for change in examples(tuple(lost.values()), most)]
+    first = examples(tuple(lost.values()), most)
     columns = case.table.columns
     by = next((name for name in ("term", "answer_prob") if name in columns), "")
     at = columns.index(by) if by else -1
     # The term of MONITOR is large for a fact whose probability depends on frame and context.
-    others = [row for row in case.table.rows if row.fact_id not in lost]
-    if by != "term":
-        others = [row for row in others if row.label == "wrong"]
-    others.sort(key=lambda row: (-row.values[at] if by else 0.0, row.fact_id))
-    chosen = [rows[fact] for fact in first[:most]]
-    return [
-        (row, lost.get(row.fact_id)) for row in (*chosen, *others[: most - len(chosen)])
+    others = [
+        row
+        for row in case.table.rows
+        if row.fact_id not in lost and (by == "term" or row.label == "wrong")
     ]
-
-
-def _worst(
-    table: Table,
-    row: Outcome,
-    change: Change | None,
-    exchanges: Iterable[Mapping[str, Any]],
-) -> WorstFact:
-    values = dict(zip(table.columns, row.values, strict=False))
-    return WorstFact(
-        why="lost" if change is not None else row.label,
-        question=row.question,
-        expected=row.expected,
-        answer=row.answer,
-        moved=probability(change) if change is not None else "",
-        asked=tuple(_asked(exchanges, values, row))[:_MOST_PARTS],
-    )
+    others.sort(key=lambda row: (-row.values[at] if by else 0.0, row.fact_id))
+    chosen = [(rows[change.fact_id], change) for change in first]
+    return [*chosen, *((row, None) for row in others[: most - len(chosen)])]
 
 
 def _exchanges(
     path: Path, chosen: Mapping[str, list[tuple[Outcome, Change | None]]]
-) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
+) -> dict[tuple[str, str], list[Exchange]]:
     """Return what the model under test was asked about the chosen facts, by case and fact."""
     wanted = {
         # As to_line begins a line.
-        json.dumps({"case": case, "fact": row.fact_id})[:-1].encode("ascii"): (
-            case,
-            row.fact_id,
-        )
+        json.dumps({"case": case, "fact": row.fact_id})[:-1].encode("ascii")
         for case, rows in chosen.items()
         for row, _ in rows
     }
-    by_fact: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    by_fact: dict[tuple[str, str], list[Exchange]] = {}
     with path.open("rb") as stream:
         for _, line in numbered(stream, path):
-            place = wanted.get(line[: line.find(_ROLE_KEY)])
-            if place is None:
+            if line[: line.find(_ROLE_KEY)] not in wanted:
                 continue
             try:
-                exchange = parse_line(line)
+                exchange = from_line(line)
             except ValueError:
                 continue
-            if not exchange.get("to"):
+            if not exchange.ask.to:
+                place = exchange.case, exchange.ask.fact_id
                 by_fact.setdefault(place, []).append(exchange)
     return by_fact
 
 
 def _asked(
-    exchanges: Iterable[Mapping[str, Any]], values: Mapping[str, float], row: Outcome
+    exchanges: Iterable[Exchange], values: Mapping[str, float], row: Outcome
 ) -> Iterator[Asked]:
     """Yield what was asked in each place, the score and the answer of one place as one."""
-    places: dict[str, list[Mapping[str, Any]]] = {}
+    places: dict[str, list[Exchange]] = {}
     for exchange in exchanges:
-        role = exchange["role"].removesuffix("/score")
+        place = exchange.ask.role.removesuffix("/score")
         # A wording's role is wording2/answer.
-        place = (
-            role
-            if role.endswith("answer") and ":" not in role
-            else role.removesuffix("/answer")
-        )
+        if ":" in place:
+            place = place.removesuffix("/answer")
         places.setdefault(place, []).append(exchange)
     for place, of_place in places.items():
-        score = next(
-            (_probability(one["response"]) for one in of_place if _is(one, "scored")),
-            None,
-        )
-        answers = [one["response"] for one in of_place if _is(one, "generated")]
-        answer = str(answers[0].get("text", "")) if answers else ""
-        if answers and score is None:
-            score = _probability(answers[0])
-        prompt, right = (
-            str(of_place[0]["request"].get("prompt", "")),
-            values.get(f"cell:{place}"),
-        )
+        prompt, right = of_place[0].ask.request.prompt, values.get(f"cell:{place}")
         if right is None:
             # Instructions and examples before the question are the same for all facts.
             prompt = prompt[max(0, prompt.rfind(row.question)) :]
         if place == "answer":
             right = float(row.label == "correct")
-        failed = next(
-            (
-                str(one["response"].get("error"))
-                for one in of_place
-                if _is(one, "failed")
-            ),
-            "",
-        )
+        responses = [exchange.response for exchange in of_place]
+        answers = [one.text for one in responses if isinstance(one, Generated)]
+        errors = [one.error for one in responses if isinstance(one, Failed)]
+        told = [*answers, *(f"failed: {error}" for error in errors), ""]
         yield Asked(
             part=part_words(place),
-            prompt=_tail(prompt),
-            answer=answer if answers or not failed else f"failed: {failed}",
-            probability=score,
-            right=None if right is None or failed else bool(right),
+            prompt=end_of(prompt, _LONGEST),
+            answer=told[0],
+            probability=_probability(responses),
+            right=None if right is None or errors else bool(right),
         )
 
 
-def _is(exchange: Mapping[str, Any], kind: str) -> bool:
-    return bool(exchange["response"].get("kind") == kind)
-
-
-def _probability(response: Mapping[str, Any]) -> float | None:
-    tokens = response.get("probabilities")
-    value = response.get("probability")
-    if (
-        isinstance(tokens, list)
-        and tokens
-        and all(isinstance(one, int | float) for one in tokens)
-    ):
-        value = sum(tokens) / len(tokens)
-    return float(value) if isinstance(value, int | float) else None
+def _probability(responses: Sequence[Response]) -> float | None:
+    """Return the mean probability of the right answer's tokens, or that of the model's own answer."""
+    for response in responses:
+        if isinstance(response, Scored) and response.probabilities:
+            return sum(response.probabilities) / len(response.probabilities)
+    own = (one.probability for one in responses if isinstance(one, Generated))
+    return next(own, None)
 
 
 def part_words(place: str) -> str:
     """Return in words where a question stands: ``frame 2``, ``after wrong context 1``, ``options 3``."""
-    match = _PLACE.fullmatch(place)
-    if match is None:
-        return place
-    kind, number, frame = match[1], match[2], int(match[3] or 0)
-    framed = f", frame {frame + 1}" if frame else ""
-    if kind == "positive":
-        return f"after the right answer{framed}"
-    if kind == "negative":
-        return f"after wrong context {number}{framed}"
-    if kind == "none":
-        return f"frame {frame + 1}"
-    if kind == "choice":
-        return f"options {frame + 1}"
-    return place
-
-
-def _tail(prompt: str) -> str:
-    """Return the end of a prompt on one line: the examples before the question are left out."""
-    text = " ".join(prompt.split())
-    return text if len(text) <= _LONGEST else "…" + text[1 - _LONGEST :]
+    kind, _, at = place.partition(":")
+    number = int(at) + 1 if at.isdecimal() else 1
+    framed = f", frame {number}" if number > 1 else ""
+    if kind.startswith("negative"):
+        return f"after wrong context {kind.removeprefix('negative')}{framed}"
+    words = {
+        "positive": f"after the right answer{framed}",
+        "none": f"frame {number}",
+        "choice": f"options {number}",
+    }
+    return words.get(kind, place)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from pytest_kbrel.records import CaseResult, GateResult, MetricValue
 from pytest_kbrel.reports import comparison as side_by_side
+from pytest_kbrel.reports import view
 from pytest_kbrel.reports.comparison import Comparison, Side
 from pytest_kbrel.reports.formatting import count
 from pytest_kbrel.reports.html.model_plots import (
@@ -42,7 +44,12 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         "title": f"Comparison of {count(len(comparison.sides), 'model')}",
         "anchors": anchors(comparison.cases),
         "groups": [
-            (group, list(_rows(comparison, group)), _better(group)) for group in groups
+            (
+                group,
+                list(_rows(comparison, group)),
+                view.better(group.cases, group.metrics[0] if group.metrics else ""),
+            )
+            for group in groups
         ],
         "words": sorted(
             {*words.values()} - {""},
@@ -52,10 +59,9 @@ def _data(comparison: Comparison) -> dict[str, Any]:
         "word_of": side_by_side.word,
         "gate_counts": side_by_side.gate_counts,
         "change_counts": side_by_side.change_counts,
-        "unasked": lambda side: side_by_side.unasked_count(comparison, side),
+        "unasked": partial(side_by_side.unasked_count, comparison),
         "values_of": _values,
         "judged_of": _judged,
-        "holm_of": _holm,
         "size": size_text,
         "scatters": scatter_plots(comparison),
         "scales": scale_plots(comparison),
@@ -73,14 +79,6 @@ def _rows(comparison: Comparison, group: Group) -> Iterator[tuple[CaseResult, st
         yield labelled[nodeid]
 
 
-def _better(group: Group) -> str:
-    """Return what is better of the first key metric of a table; empty where it has none."""
-    values = (value for case in group.cases for value in _values(case, group)[:1])
-    return next(
-        (value.better for value in values if value.name == group.metrics[0]), ""
-    )
-
-
 def _values(case: CaseResult, group: Group) -> list[MetricValue]:
     """Return the key metrics of a model in a case, those it has."""
     values: Mapping[str, MetricValue] = {value.name: value for value in case.metrics}
@@ -93,7 +91,3 @@ def _judged(side: Side, nodeid: str) -> tuple[GateResult, ...]:
     if case is None or side.run is None:
         return ()
     return tuple(gate for gate in case.gates if gate.verdict != "pass")
-
-
-def _holm(side: Side, case: CaseResult, value: MetricValue) -> float | None:
-    return side.p_holm.get((case.nodeid, value.name))

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.reports import comparison as side_by_side
 from pytest_kbrel.reports import view
 from pytest_kbrel.reports.comparison import Comparison, Scatter, Side
-from pytest_kbrel.reports.formatting import metric_title, number, p_value
-from pytest_kbrel.reports.html.svg import (
-    WIDTH,
-    Drawing,
-    Plot,
-    Scale,
-    cut,
-    label_spots,
-    scale_over,
-    spread,
-)
+from pytest_kbrel.reports.formatting import metric_title, number
+from pytest_kbrel.reports.html.svg import Marks, Plot, Point, Spot, scatter
+from pytest_kbrel.reports.phrases import correlation_text
 
 # So many plots of each kind are drawn: those over all slices come first.
 MOST = 12
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, WIDTH - 12, 24, 262
-_LABEL = 124
-# So many points have a model's name; more have its number alone, which finds a place.
-_MOST_NAMES = 10
-# The labels of families to the right of a drawing: their room, the height of one, and kinds of lines.
-_FAMILY, _LINE, _KINDS = 104, 12, 5
 _UNITS = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
@@ -38,67 +24,39 @@ def scatter_plots(comparison: Comparison) -> list[Plot]:
     return [_scatter(comparison, one, at) for at, one in enumerate(drawn[:MOST])]
 
 
-def _scatter(comparison: Comparison, scatter: Scatter, at: int) -> Plot:
-    names = [metric_title(name) for name in (scatter.pearson.x, scatter.pearson.y)]
-    across = scale_over([x for _, x, _ in scatter.points], _LEFT, _RIGHT)
-    up = scale_over([y for *_, y in scatter.points], _BOTTOM, _TOP)
-    drawing = Drawing(
-        296,
-        f"{names[1]} against {names[0]} of {len(scatter.points)} models in {scatter.within}",
-    )
-    drawing.x_axis(across, _TOP, _BOTTOM, names[0])
-    drawing.y_axis(up, _LEFT, _RIGHT, names[1])
-    labels: dict[tuple[float, float], list[tuple[int, str]]] = {}
-    for of, x, y in scatter.points:
-        side = comparison.sides[of - 1]
-        spot = across(x), up(y)
-        drawing.circle(
-            *spot,
-            4.5,
-            f"point {_tone(side, scatter.nodeid)}",
-            f"{side.short}: {number(x)}, {number(y)}",
-        )
-        labels.setdefault(spot, []).append((of, side.short))
-    brief = len(scatter.points) > _MOST_NAMES
-    for x, y, label, ends in label_spots(
-        [(*spot, _label(of, brief)) for spot, of in labels.items()], (), 4.5
-    ):
-        drawing.text(x, y, label, "end" if ends else "")
-    words = [
-        f"{method} {number(one.r)} ({p_value(one.p)})"
-        for method, one in (
-            ("Pearson", scatter.pearson),
-            ("Spearman", scatter.spearman),
-        )
-    ]
-    colour = ", its colour the verdict on the case" if scatter.nodeid else ""
-    note = f" {scatter.pearson.note}." if scatter.pearson.note else ""
-    note += " Numbers are those of the models above." if brief else ""
+def _scatter(comparison: Comparison, pair: Scatter, at: int) -> Plot:
+    x, y = metric_title(pair.pearson.x), metric_title(pair.pearson.y)
+    points = [(comparison.sides[of - 1], spot) for of, *spot in pair.points]
+    colour = ", its colour the verdict on the case" if pair.nodeid else ""
+    note = f" {pair.pearson.note}." if pair.pearson.note else ""
     return Plot(
         name=f"scatter-{at + 1}",
-        title=f"{names[0]} and {names[1]}, {scatter.within}",
-        note=f"A point is a model{colour}. {', '.join(words)}, n = {scatter.pearson.n}.{note}",
-        drawing=drawing.markup(),
-        heads=("model", *names),
+        title=f"{x} and {y}, {pair.within}",
+        note=f"A point is a model with its number in the table of models{colour}. "
+        f"{correlation_text(pair.pearson, pair.spearman)}.{note}",
+        drawing=scatter(
+            f"{y} against {x} of {len(points)} models in {pair.within}",
+            x,
+            y,
+            [_point(side, spot, pair.nodeid, spot) for side, spot in points],
+        ),
+        heads=("model", x, y),
         rows=tuple(
-            (f"{of} {comparison.sides[of - 1].short}", number(x), number(y))
-            for of, x, y in scatter.points
+            (f"{side.number} {side.short}", *map(number, spot)) for side, spot in points
         ),
     )
 
 
-def _label(models: list[tuple[int, str]], brief: bool) -> str:
-    """Return the label of the models at one point: ``2 int4``, or of several their numbers."""
-    if len(models) == 1 and not brief:
-        return cut(f"{models[0][0]} {models[0][1]}", _LABEL)
-    return cut(", ".join(str(number) for number, _ in models), _LABEL)
-
-
-def _tone(side: Side, nodeid: str) -> str:
-    return (
-        side_by_side.word(side, nodeid).replace(" ", "-")
-        if nodeid in side.results
-        else ""
+def _point(
+    side: Side, at: Sequence[float], nodeid: str, told: Sequence[float]
+) -> Point:
+    """Return the point of a model, in the colour of its verdict on a case."""
+    tone = side_by_side.word(side, nodeid) if nodeid in side.results else ""
+    return Point(
+        at=(at[0], at[1]),
+        title=f"{side.short}: {', '.join(map(number, told))}",
+        kind=tone.replace(" ", "-"),
+        label=str(side.number),
     )
 
 
@@ -138,41 +96,28 @@ def _scale(
     points: list[tuple[Side, float]], name: str, where: str, nodeid: str, at: int
 ) -> Plot:
     title = metric_title(name)
-    sizes = [math.log10(side.parameters) for side, _ in points]
-    across = scale_over(sizes, _LEFT, _RIGHT - _FAMILY)
-    up = scale_over([value for _, value in points], _BOTTOM, _TOP)
-    drawing = Drawing(
-        296,
-        f"{title} against the number of parameters of {len(points)} models, {where}",
-    )
-    drawing.y_axis(up, _LEFT, _RIGHT - _FAMILY, title)
-    _size_axis(drawing, across)
-    families: dict[str, list[tuple[float, float]]] = {}
-    for side, value in sorted(
-        points, key=lambda point: (point[0].parameters, point[0].number)
-    ):
-        families.setdefault(side.family, []).append(
-            (across(math.log10(side.parameters)), up(value))
-        )
-    curves = {
-        name: spots
-        for name, spots in families.items()
-        if len({x for x, _ in spots}) > 1
-    }
-    for kind, curve in enumerate(curves.values()):
-        drawing.path(curve, f"trace t{kind % _KINDS}")
-    _name_families(drawing, families, [*curves])
-    for side, value in points:
-        spot = across(math.log10(side.parameters)), up(value)
-        drawing.circle(
-            *spot, 4, f"point {_tone(side, nodeid)}", f"{side.short}: {number(value)}"
-        )
+    families: dict[str, list[Spot]] = {}
+    for side, value in sorted(points, key=lambda point: point[0].parameters):
+        spot = math.log10(side.parameters), value
+        families.setdefault(side.family, []).append(spot)
+    spots = [(math.log10(side.parameters), value) for side, value in points]
+    sizes = [size for size, _ in spots]
     return Plot(
         name=f"scale-{at + 1}",
         title=f"{title} by size, {where}",
-        note=f"A point is one of {len(points)} models, a line a family in several sizes. The number of "
-        "parameters is the recorded one; of a paper's models, that of the name.",
-        drawing=drawing.markup(),
+        note=f"A point is one of {len(points)} models with its number in the table of models, a line a family "
+        "in several sizes. The number of parameters is the recorded one; of a paper's models, that of the name.",
+        drawing=scatter(
+            f"{title} against the number of parameters of {len(points)} models, {where}",
+            "parameters",
+            title,
+            [
+                _point(side, spot, nodeid, [value])
+                for (side, value), spot in zip(points, spots, strict=True)
+            ],
+            curves=[curve for curve in families.values() if len(dict(curve)) > 1],
+            marks=_size_marks(min(sizes), max(sizes)),
+        ),
         heads=("model", "family", "parameters", title),
         rows=tuple(
             (
@@ -186,46 +131,11 @@ def _scale(
     )
 
 
-def _name_families(
-    drawing: Drawing,
-    families: Mapping[str, Sequence[tuple[float, float]]],
-    curves: Sequence[str],
-) -> None:
-    """Write the families beside the drawing, each joined with its largest model.
-
-    Where not all find a place, those of one size are left out first.
-    """
-    most = int((_BOTTOM - _TOP) / _LINE) + 1
-    named = sorted(
-        [*curves, *(name for name in families if name not in curves)][:most],
-        key=lambda name: families[name][-1][1],
-    )
-    left = _RIGHT - _FAMILY
-    places = spread([families[name][-1][1] for name in named], _LINE, _TOP, _BOTTOM)
-    for name, y in zip(named, places, strict=True):
-        drawing.path([families[name][-1], (left + 4, y), (left + 14, y)], "lead")
-        kind = f"trace t{curves.index(name) % _KINDS}" if name in curves else ""
-        if kind:
-            drawing.line(left + 4, y, left + 24, y, kind)
-        drawing.text(left + 28, y + 4, cut(name, _FAMILY - 16))
-
-
-def _size_axis(drawing: Drawing, across: Scale) -> None:
-    """Draw the marks of a logarithmic axis: powers of ten, and 2 and 5 times these where they are few."""
-    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)):
-        values = [
-            step * 10.0**power
-            for power in range(math.floor(across.low), math.ceil(across.high) + 1)
-            for step in steps
-            if across.low <= math.log10(step * 10.0**power) <= across.high
-        ]
-        if len(values) > 2:
-            break
-    for value in values[:: -(-len(values) // 8) or 1]:
-        spot = across(math.log10(value))
-        drawing.line(spot, _TOP, spot, _BOTTOM, "grid")
-        drawing.text(spot, _BOTTOM + 13, size_text(value), "middle")
-    drawing.text((across.start + across.end) / 2, _BOTTOM + 28, "parameters", "middle")
+def _size_marks(low: float, high: float) -> Marks:
+    """Return the marks of a logarithmic axis: powers of ten, or its ends where there are too few of these."""
+    powers = range(math.ceil(low), math.floor(high) + 1)
+    ends = sorted({low, high})
+    return [(at, size_text(10**at)) for at in (powers if len(powers) > 1 else ends)]
 
 
 def size_text(parameters: float) -> str:

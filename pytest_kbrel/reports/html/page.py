@@ -9,22 +9,23 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.resources import files
 from itertools import chain, count, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
 from pytest_kbrel.catalogue.verdicts import SEVERITY
-from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
+from pytest_kbrel.records import CaseResult, MetricValue, Run
 from pytest_kbrel.reports import formatting, phrases, reasons, view
 from pytest_kbrel.reports.changes import (
     changed_facts,
     changes_headline,
-    origin,
-    probability,
+    fact_cells,
+    fact_columns,
 )
 from pytest_kbrel.reports.html.cases import worst_facts
 from pytest_kbrel.reports.html.distributions import fact_plots
 from pytest_kbrel.reports.html.plots import figure_plots, forest
 from pytest_kbrel.reports.html.sources import Sources
+from pytest_kbrel.reports.html.svg import Scale
 from pytest_kbrel.reports.view import Group
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ LARGEST = 3_000_000
 _PARTS_OF_ROOM = (1.0, 0.85, 0.6, 0.3, 0.1)
 # What the details of all cases may take, and which part of it is for those that passed in any case.
 _DETAILS, _LEAST_PASSING = 1_500_000, 400_000
-# The strongest colour of a token: darker, and the letters on it would be hard to read.
-Scale = tuple[float, float]
 _METRICS = {**METRICS, **CHANGE_METRICS, **SHOWN_ONLY}
 
 
@@ -64,35 +63,13 @@ def fitted(template: str, data: dict[str, Any]) -> str:
     return text
 
 
-def render(template: str, run: Run, sources: Sources | None = None) -> str:
-    """Return a template filled with ``run``: the page (``report``) or one of its sections."""
-    return (
-        environment()
-        .get_template(f"{template}.html.j2")
-        .render(page_data(run, sources))
-    )
-
-
 @functools.cache
 def environment() -> Environment:
     """Return the environment of the templates: it escapes all text, and they see the filters below."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from jinja2.ext import Extension
-
-    class Dense(Extension):
-        def preprocess(
-            self, source: str, name: str | None, filename: str | None = None
-        ) -> str:
-            """Drop the line breaks of a template with their indentation; a blank line is one line break."""
-            return re.sub(
-                r"\n\s*", lambda gap: "\n" if gap[0].count("\n") > 1 else "", source
-            )
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     made = Environment(
-        loader=PackageLoader("pytest_kbrel.reports.html"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        extensions=[Dense],
+        loader=FunctionLoader(_dense), autoescape=True, undefined=StrictUndefined
     )
     made.filters |= {
         "bound": formatting.bound,
@@ -100,20 +77,17 @@ def environment() -> Environment:
         "lines": _prompt_lines,
         "number": formatting.number,
         "p_value": formatting.p_value,
-        "percent_of": _percent_of,
-        "origin": origin,
         "count_of": formatting.count,
-        "probability": probability,
         "signed": formatting.signed,
         "answer": formatting.answer_text,
         "expected": formatting.expected_text,
         "reason": reasons.case_reason,
         "meaning": _meaning,
-        "gate_reason": lambda gate, case: reasons.gate_reason(case, gate),
     }
     made.globals |= {
         "allowed": phrases.allowed,
-        "columns_of": _fact_columns,
+        "columns_of": fact_columns,
+        "fact_cells": fact_cells,
         "difference": formatting.difference,
         "interval": formatting.interval,
         "metric": view.metric,
@@ -127,16 +101,24 @@ def environment() -> Environment:
     return made
 
 
+def _source(name: str) -> str:
+    folder = files("pytest_kbrel.reports.html") / "templates"
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def _dense(name: str) -> str:
+    """Return a template without line breaks and their indentation; a blank line is one line break."""
+    return re.sub(
+        r"\n\s*", lambda gap: "\n" if gap[0].count("\n") > 1 else "", _source(name)
+    )
+
+
 @functools.cache
 def script() -> tuple[Markup, Markup]:
     """Return the script of the page, and the source of it that its policy allows, by its digest."""
     from markupsafe import Markup
 
-    text = (
-        files("pytest_kbrel.reports.html")
-        .joinpath("templates/page.js")
-        .read_text(encoding="utf-8")
-    )
+    text = _source("page.js")
     digest = base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode(
         "ascii"
     )
@@ -173,11 +155,6 @@ class SizeLimit:
             parts.append(part)
             self.remaining -= size
         return parts
-
-
-class _FactColumns(NamedTuple):
-    anchor: bool
-    origin: bool
 
 
 # The sections that a case's name must not take.
@@ -235,7 +212,11 @@ def page_data(run: Run, sources: Sources | None = None) -> dict[str, Any]:
         "moved": changed_facts(run),
         "waived": [case for case in ordered if case.waiver is not None],
         "groups": [
-            (group, _columns(group), _failed_first(group))
+            (
+                group,
+                [(name, view.better(group.cases, name)) for name in group.metrics],
+                _failed_first(group),
+            )
             for group in sorted(groups, key=_worst_of)
         ],
         "words": [word for word, cases in view.verdict_counts(run).items() if cases],
@@ -270,7 +251,7 @@ def _identity(run: Run) -> Iterator[tuple[str, str]]:
         yield "tokenizer", model.tokenizer_digest[:16]
         yield "quantisation", model.quantisation
         yield "decoding", model.decoding
-        yield "prompts", "in the chat template" if model.chat_template else "raw"
+        yield "prompts", phrases.prompt_form(model)
         yield "said of prompts", model.prompting
     yield from view.helper_models(run)
     yield "made", run.created
@@ -284,17 +265,6 @@ def _meaning(metric: str) -> str:
     return about.partition(". ")[0].removesuffix(".")
 
 
-def _columns(group: Group) -> list[tuple[str, str]]:
-    """Return the name of each key metric with what is better."""
-    values = (
-        (name, value)
-        for name in group.metrics
-        for case in group.cases
-        if (value := view.metric(case, name))
-    )
-    return list({name: (name, value.better) for name, value in values}.values())
-
-
 def _failed_first(group: Group) -> list[tuple[CaseResult, str]]:
     return sorted(
         group.labelled, key=lambda labelled: reasons.failed_first(labelled[0])
@@ -305,30 +275,22 @@ def _worst_of(group: Group) -> int:
     return min(SEVERITY.index(case.verdict) for case in group.cases)
 
 
-class _Room(NamedTuple):
-    """Number of bytes of details: of the facts of one case and of all cases, by whether they passed."""
-
-    failing: int
-    passing: int
-    all_failing: int
-    all_passing: int
-
-
-def _room(cases: Sequence[CaseResult]) -> _Room:
+def _room(cases: Sequence[CaseResult]) -> dict[str, int]:
+    """Return the bytes of details: of the facts of one case and of all cases, by whether they passed."""
     passed = sum(case.verdict == "pass" for case in cases)
     failed = len(cases) - passed
     all_failing = min(_DETAILS - _LEAST_PASSING, 60_000 * failed)
-    return _Room(
-        failing=min(40_000, 600_000 // max(1, failed)),
-        passing=min(12_000, 350_000 // max(1, passed)),
-        all_failing=all_failing,
-        all_passing=_DETAILS - all_failing,
-    )
+    return {
+        "failing": min(40_000, 600_000 // max(1, failed)),
+        "passing": min(12_000, 350_000 // max(1, passed)),
+        "all_failing": all_failing,
+        "all_passing": _DETAILS - all_failing,
+    }
 
 
 def _shown_metrics(case: CaseResult) -> list[MetricValue]:
-    """Return the metrics that a case's details show: the key ones and those with a gate."""
-    names = {*view.key_metrics(case), *(gate.metric for gate in case.gates)}
+    """Return the metrics that a case's details show."""
+    names = view.key_metrics(case)
     return [value for value in case.metrics if value.name in names]
 
 
@@ -337,26 +299,13 @@ def _names(records: Iterable[Iterable[Any]]) -> list[str]:
     return list(dict.fromkeys(record.name for of_case in records for record in of_case))
 
 
-def _fact_columns(changes: Sequence[Change]) -> _FactColumns:
-    """Return whether the anchor's probability is known of any of these facts, and where any is from."""
-    return _FactColumns(any(map(probability, changes)), any(map(origin, changes)))
-
-
-def scale_of(values: Iterable[MetricValue]) -> Scale:
-    """Return the scale that bars of these values share: 0 to 1, and further only where values are."""
-    ends = [
-        end
-        for v in values
-        for end in (v.value, v.low, v.high, v.baseline)
-        if end is not None
-    ]
-    lowest, highest = min([0.0, *ends]), max([1.0, *ends])
-    return (min(lowest, -1.0) if lowest < 0 else 0.0), highest
-
-
-def _percent_of(point: float, scale: Scale) -> float:
-    start, end = scale
-    return 100 * (point - start) / (end - start)
+def scale_of(value: MetricValue) -> Scale:
+    """Return the scale of a value's bar in percent: 0 to 1, or from -1, and further only where it is."""
+    known = (value.value, value.low, value.high, value.baseline)
+    ends = [end for end in known if end is not None]
+    lowest = min([0.0, *ends])
+    start = min(lowest, -1.0) if lowest < 0 else 0.0
+    return Scale(start, max([1.0, *ends]), 0, 100)
 
 
 def _prompt_lines(prompt: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from pytest_kbrel.catalogue.probes import probe_named, reliability_slice
 from pytest_kbrel.catalogue.rules import GATE_RULES
@@ -11,30 +12,27 @@ from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import BUCKETS, CaseResult, GateResult, MetricValue, Run
 from pytest_kbrel.reports import reasons, view
 from pytest_kbrel.reports.formatting import (
-    bound,
     count,
-    difference,
     metric_title,
     number,
-    signed,
 )
 from pytest_kbrel.reports.html.sources import PublishedModel
 from pytest_kbrel.reports.html.svg import (
     WIDTH,
     Drawing,
+    Marks,
     Plot,
+    Point,
     Scale,
-    cut,
-    label_spots,
-    mark_texts,
     scale_over,
+    scatter,
 )
 
-_SHARES = ("accuracy", "hallucination", "missing")
-_SHARE_WORDS = ("right", "wrong", "missing")
-# So many relations have a row, so many a label, and so many domains are drawn.
-_MOST_RELATIONS, _MOST_LABELS, _MOST_DOMAINS = 30, 60, 6
-_NAME = 140
+_SHARES = {"accuracy": "right", "hallucination": "wrong", "missing": "missing"}
+# So many relations have a row, and so many a label: more hardly find a place.
+_MOST_RELATIONS, _MOST_LABELS = 60, 8
+# Where the bars of buckets begin.
+_BARS = 70
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +43,12 @@ class Difference:
     """
 
     case: CaseResult
-    metric: str
-    tone: str
+    value: MetricValue
+    gate: GateResult | None
     at: float
     low: float
     high: float
     allowed: float | None
-    words: str
-    bound: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,47 +59,44 @@ class Forest:
     scale: Scale
 
     @property
-    def marks(self) -> list[tuple[float, str]]:
+    def marks(self) -> Marks:
         """Where the axis has its marks, with their texts: without signs, for they are worse to the left."""
         marks = self.scale.marks()
-        texts = mark_texts([abs(mark) for mark in marks])
-        return [
-            (self.scale(mark), text) for mark, text in zip(marks, texts, strict=True)
-        ]
+        return [(self.scale(value), text.lstrip("-")) for value, text in marks]
 
 
 def forest(run: Run) -> Forest:
-    """Return the differences to the baseline of all key metrics and of all that have a gate on them."""
-    rows = [
-        row
-        for case in view.ordered(run)
-        for name in dict.fromkeys(
-            [*view.key_metrics(case), *(gate.metric for gate in case.gates)]
-        )
-        if (value := view.metric(case, name)) is not None
-        if (row := _difference(case, value)) is not None
-    ]
-    rows.sort(key=lambda row: (_order(row), reasons.natural(row.case.nodeid)))
+    """Return the differences to the baseline of all key metrics."""
+    ranked: list[tuple[int, object, Difference]] = []
+    for case in view.ordered(run):
+        for name in view.key_metrics(case):
+            gate, value = _gate_on(case, name), view.metric(case, name)
+            if value is not None and (row := _difference(case, value, gate)):
+                rank = SEVERITY.index(gate.verdict) if gate else len(SEVERITY)
+                ranked.append((rank, reasons.natural(case.nodeid), row))
+    rows = [row for *_, row in sorted(ranked, key=lambda one: one[:2])]
     ends = [end for row in rows for end in (row.low, row.high, row.allowed or 0.0)]
     return Forest(tuple(rows), scale_over([*ends, 0.0], 0, 100))
 
 
-def _difference(case: CaseResult, value: MetricValue) -> Difference | None:
+def _difference(
+    case: CaseResult, value: MetricValue, gate: GateResult | None
+) -> Difference | None:
     if value.delta is None or value.delta_low is None or value.delta_high is None:
         return None
     sign = 1 if value.better == "higher" else -1
-    ends = sorted((sign * value.delta_low, sign * value.delta_high))
-    gate = _gate_on(case, value.name)
+    low, high = sorted((sign * value.delta_low, sign * value.delta_high))
+    allowed = None if gate is None else -gate.bound
+    if gate is not None and GATE_RULES[gate.rule].ratio:
+        allowed = -(1 - gate.bound) * abs(value.baseline or 0.0)
     return Difference(
         case=case,
-        metric=value.name,
-        tone="none" if gate is None else gate.verdict.replace(" ", "-"),
+        value=value,
+        gate=gate,
         at=sign * value.delta,
-        low=ends[0],
-        high=ends[1],
-        allowed=None if gate is None else _tolerance(gate, value),
-        words=f"{signed(value.delta)} {difference(value.delta_low, value.delta_high)}",
-        bound="" if gate is None else bound(gate.bound),
+        low=low,
+        high=high,
+        allowed=allowed,
     )
 
 
@@ -117,313 +110,143 @@ def _gate_on(case: CaseResult, name: str) -> GateResult | None:
     return min(gates, key=lambda gate: SEVERITY.index(gate.verdict), default=None)
 
 
-def _tolerance(gate: GateResult, value: MetricValue) -> float | None:
-    if not GATE_RULES[gate.rule].ratio:
-        return -gate.bound
-    return None if value.baseline is None else -(1 - gate.bound) * abs(value.baseline)
-
-
-def _order(row: Difference) -> tuple[int, bool]:
-    verdicts = [word.replace(" ", "-") for word in SEVERITY]
-    return (
-        verdicts.index(row.tone) if row.tone in verdicts else len(verdicts),
-        row.allowed is None,
-    )
+def _tone(case: CaseResult) -> str:
+    return case.verdict.replace(" ", "-")
 
 
 def figure_plots(run: Run, published: Sequence[PublishedModel]) -> Iterator[Plot]:
     """Yield the plots that there are figures for."""
     yield from _buckets(run)
-    relations = [
-        case
-        for case in sorted(view.slices(run), key=reasons.failed_first)
-        if all(
-            (value := view.metric(case, name)) and value.value is not None
-            for name in ("monitor", "pfd", "ird")
-        )
-    ]
-    if relations:
-        yield _framing(relations)
-        yield _monitor(relations)
+    yield from _framing(run)
     for x, y in (("ncr", "ur"), ("nccr", "iur")):
         yield from _beside_published(run, published, x, y)
 
 
-def _has(case: CaseResult, names: Sequence[str]) -> bool:
-    values = [view.metric(case, name) for name in names]
-    return all(value is not None and value.value is not None for value in values)
-
-
-@dataclass(frozen=True, slots=True)
-class _Shares:
-    """Shares of right, wrong and missing answers, of the run and of its baseline (None where not known)."""
-
-    name: str
-    n: int
-    now: tuple[float, ...]
-    before: tuple[float, ...] | None
+def _known(case: CaseResult, *names: str) -> list[MetricValue]:
+    """Return the metrics of these names that have a value."""
+    values = (view.metric(case, name) for name in names)
+    return [value for value in values if value is not None and value.value is not None]
 
 
 def _buckets(run: Run) -> Iterator[Plot]:
-    """Yield right, wrong and missing answers by bucket, over all domains and in each."""
-    by_domain: dict[str, dict[str, list[CaseResult]]] = {}
+    """Yield right, wrong and missing answers by bucket, over all domains."""
+    by_bucket: dict[str, list[CaseResult]] = {bucket: [] for bucket in BUCKETS}
     for case in view.slices(run):
         probe = probe_named(case.probe)
-        if (
-            probe is None
-            or probe.slicing != "bucket"
-            or (part := probe.part(case.slice)) not in BUCKETS
-        ):
-            continue
-        if _has(case, _SHARES):
-            domain = case.slice.removesuffix(part).rstrip("-")
-            by_domain.setdefault(domain, {}).setdefault(part, []).append(case)
-            by_domain.setdefault("", {}).setdefault(part, []).append(case)
-    domains = [
-        "",
-        *sorted((name for name in by_domain if name), key=reasons.natural)[
-            :_MOST_DOMAINS
-        ],
-    ]
-    rows = [
-        _shares(f"{domain} {part}".strip(), by_domain[domain][part])
-        for domain in (domains if len(by_domain) > 2 else domains[:1])
-        for part in BUCKETS
-        if part in by_domain.get(domain, {})
-    ]
-    if rows:
-        yield _bars(rows)
-
-
-def _shares(name: str, cases: Sequence[CaseResult]) -> _Shares:
-    def mean(of: str) -> tuple[float, ...] | None:
-        values = [
-            [getattr(view.metric(case, share), of) for share in _SHARES]
-            for case in cases
-        ]
-        if any(value is None for row in values for value in row):
-            return None
-        total = sum(case.n for case in cases) or 1
-        columns = zip(*values, strict=True)
-        return tuple(
-            sum(case.n * value for case, value in zip(cases, column, strict=True))
-            / total
-            for column in columns
-        )
-
-    return _Shares(
-        name,
-        sum(case.n for case in cases),
-        mean("value") or (0.0, 0.0, 0.0),
-        mean("baseline"),
-    )
-
-
-def _bars(rows: Sequence[_Shares]) -> Plot:
-    scale = Scale(0, 1, _NAME + 6, WIDTH - 12)
-    height = 26 + 34 * len(rows)
+        if probe is not None and probe.slicing == "bucket":
+            part = probe.part(case.slice)
+            if part in by_bucket and len(_known(case, *_SHARES)) == len(_SHARES):
+                by_bucket[part].append(case)
+    by_bucket = {bucket: cases for bucket, cases in by_bucket.items() if cases}
+    if not by_bucket:
+        return
+    scale = Scale(0, 1, _BARS, WIDTH - 12)
+    height = 26 + 34 * len(by_bucket)
     drawing = Drawing(
         height + 34,
         "Right, wrong and missing answers by popularity, the run above its baseline",
     )
-    for at, kind in enumerate(_SHARE_WORDS):
-        drawing.rect(_NAME + 6 + 64 * at, 4, 10, 10, kind)
-        drawing.text(_NAME + 20 + 64 * at, 13, kind)
-    for at, row in enumerate(rows):
+    for at, word in enumerate(_SHARES.values()):
+        drawing.rect(_BARS + 64 * at, 4, 10, 10, word)
+        drawing.text(_BARS + 14 + 64 * at, 13, word)
+    rows = []
+    for at, (bucket, cases) in enumerate(by_bucket.items()):
         top = 24 + 34 * at
-        drawing.text(0, top + 12, cut(row.name, _NAME))
-        drawing.text(0, top + 24, f"{row.n} facts", "faint")
-        for offset, tall, of, who in (
-            (0, 13, row.now, "now"),
-            (15, 8, row.before, "baseline"),
-        ):
-            left = 0.0
-            for share, kind, words in zip(
-                of or (), ("right", "wrong", "missing"), _SHARE_WORDS, strict=False
-            ):
-                width = scale(left + share) - scale(left)
-                drawing.rect(
-                    scale(left),
-                    top + offset,
-                    width,
-                    tall,
-                    kind,
-                    f"{who} {words} {number(share)}",
-                )
-                left += share
-    drawing.x_axis(scale, 22, height - 2, "share of answers")
-    return Plot(
+        facts = sum(case.n for case in cases)
+        drawing.text(0, top + 12, bucket)
+        drawing.text(0, top + 24, f"{facts} facts", "faint")
+        now, before = _shares(cases, "value"), _shares(cases, "baseline")
+        _stack(drawing, scale, top, 13, "now", now)
+        _stack(drawing, scale, top + 15, 8, "baseline", before)
+        rows.append((bucket, str(facts), *map(number, (*now, *before))))
+    drawing.x_axis(scale, 22, height - 2, "share of answers", scale.marks())
+    words = tuple(_SHARES.values())
+    yield Plot(
         name="buckets",
         title="Right, wrong and missing by popularity",
         note="The broad bar is this run, the narrow one below it the baseline.",
         drawing=drawing.markup(),
-        heads=(
-            "bucket",
-            "facts",
-            *_SHARE_WORDS,
-            *(f"{word}, baseline" for word in _SHARE_WORDS),
-        ),
-        rows=tuple(
-            (
-                row.name,
-                str(row.n),
-                *map(number, row.now),
-                *(map(number, row.before or (None,) * 3)),
-            )
-            for row in rows
-        ),
+        heads=("bucket", "facts", *words, *(f"{word}, baseline" for word in words)),
+        rows=tuple(rows),
     )
 
 
-def _known(case: CaseResult, name: str) -> float | None:
-    value = view.metric(case, name)
-    return None if value is None else value.value
+def _shares(
+    cases: Sequence[CaseResult], of: Literal["value", "baseline"]
+) -> list[float | None]:
+    """Return the shares of right, wrong and missing answers of all cases; ``None`` where not known of all."""
+    facts = sum(case.n for case in cases) or 1
+    shares: list[float | None] = []
+    for name in _SHARES:
+        parts = [(case.n, getattr(view.metric(case, name), of)) for case in cases]
+        is_known = all(share is not None for _, share in parts)
+        shares.append(
+            sum(n * share for n, share in parts) / facts if is_known else None
+        )
+    return shares
 
 
-def _value(case: CaseResult, name: str) -> float:
-    return _known(case, name) or 0.0
+def _stack(
+    drawing: Drawing,
+    scale: Scale,
+    top: float,
+    tall: float,
+    who: str,
+    shares: Sequence[float | None],
+) -> None:
+    left = 0.0
+    for share, word in zip(shares, _SHARES.values(), strict=True):
+        if share is not None:
+            start, end = scale(left), scale(left + share)
+            title = f"{who} {word} {number(share)}"
+            drawing.rect(start, top, end - start, tall, word, title)
+            left += share
 
 
-def _before(case: CaseResult, name: str) -> float | None:
-    value = view.metric(case, name)
-    return None if value is None else value.baseline
-
-
-def _tone(case: CaseResult) -> str:
-    return case.verdict.replace(" ", "-")
-
-
-def _title(case: CaseResult) -> str:
-    return view.relation_title(case.slice, case.label)
-
-
-def _framing(cases: Sequence[CaseResult]) -> Plot:
-    """Draw PFD against IRD, a point a relation, joined with a mark for the baseline."""
-    pairs = [(_before(case, "pfd"), _before(case, "ird")) for case in cases]
-    xs = [
-        *(_value(case, "pfd") for case in cases),
-        *(x for x, _ in pairs if x is not None),
-    ]
-    ys = [
-        *(_value(case, "ird") for case in cases),
-        *(y for _, y in pairs if y is not None),
-    ]
-    across, up = scale_over(xs, 44, WIDTH - 12), scale_over(ys, 262, 24)
-    drawing = Drawing(
-        296, f"PFD against IRD of {len(cases)} relations; the baseline's are rings"
+def _point(
+    x: MetricValue, y: MetricValue, title: str, kind: str, label: str = ""
+) -> Point:
+    is_paired = x.baseline is not None and y.baseline is not None
+    return Point(
+        at=(x.value or 0.0, y.value or 0.0),
+        title=title,
+        kind=kind,
+        label=label,
+        before=(x.baseline or 0.0, y.baseline or 0.0) if is_paired else None,
     )
-    drawing.x_axis(across, 24, 262, "PFD: how much the wording matters")
-    drawing.y_axis(up, 44, WIDTH - 12, "IRD: how much a wrong context matters")
-    rings = [(across(x), up(y)) for x, y in pairs if x is not None and y is not None]
-    for case, (x, y) in zip(cases, pairs, strict=True):
-        here = across(_value(case, "pfd")), up(_value(case, "ird"))
-        if x is not None and y is not None:
-            drawing.line(*here, across(x), up(y), "move")
-            drawing.circle(across(x), up(y), 3.5, "before")
-    # Failed relations come last, so that nothing covers them.
-    for case in reversed(cases):
-        spot = across(_value(case, "pfd")), up(_value(case, "ird"))
-        words = f"{_title(case)}: PFD {number(_value(case, 'pfd'))}, IRD {number(_value(case, 'ird'))}"
-        drawing.circle(*spot, 4.5, f"point {_tone(case)}", words)
-    points = [
-        (across(_value(case, "pfd")), up(_value(case, "ird")), cut(case.slice, 60))
-        for case in cases
-    ]
-    # More labels than these hardly find a place.
-    for x, y, label, ends in label_spots(
-        points[:_MOST_LABELS],
-        [*rings, *((x, y) for x, y, _ in points[_MOST_LABELS:])],
-        4.5,
-    ):
-        drawing.text(x, y, label, "end" if ends else "")
-    return Plot(
+
+
+def _framing(run: Run) -> Iterator[Plot]:
+    """Yield PFD against IRD, a point a relation."""
+    points: list[Point] = []
+    rows: list[tuple[str, ...]] = []
+    for case in sorted(view.slices(run), key=reasons.failed_first):
+        known = _known(case, "pfd", "ird")
+        if len(known) < 2:
+            continue
+        pfd, ird = known
+        name = view.relation_title(case.slice, case.label)
+        words = f"{name}: PFD {number(pfd.value)}, IRD {number(ird.value)}"
+        label = case.slice if len(points) < _MOST_LABELS else ""
+        points.append(_point(pfd, ird, words, _tone(case), label))
+        figures = (pfd.value, pfd.baseline, ird.value, ird.baseline)
+        rows.append((name, *map(number, figures)))
+    if not points:
+        return
+    yield Plot(
         name="framing",
         title="PFD against IRD",
-        note=f"A point is one of {count(len(cases), 'relation')} in this run, its ring the baseline's. "
+        note=f"A point is one of {count(len(points), 'relation')} in this run, its ring the baseline's. "
         "Nearer to the lower left is steadier. Colour is the case's verdict.",
-        drawing=drawing.markup(),
+        # Failed relations come last, so that nothing covers them.
+        drawing=scatter(
+            f"PFD against IRD of {len(points)} relations; the baseline's are rings",
+            "PFD: how much the wording matters",
+            "IRD: how much a wrong context matters",
+            points[::-1],
+        ),
         heads=("relation", "PFD", "baseline's", "IRD", "baseline's"),
-        rows=tuple(
-            (
-                _title(case),
-                *(
-                    number(of(case, name))
-                    for name in ("pfd", "ird")
-                    for of in (_known, _before)
-                ),
-            )
-            for case in cases[:_MOST_LABELS]
-        ),
-    )
-
-
-def _monitor(cases: Sequence[CaseResult]) -> Plot:
-    """Draw MONITOR of each relation with the interval and a mark for the baseline."""
-    shown = cases[:_MOST_RELATIONS]
-    values = [view.metric(case, "monitor") for case in shown]
-    ends = [
-        end
-        for value in values
-        if value is not None
-        for end in (value.value, value.low, value.high, value.baseline)
-        if end is not None
-    ]
-    scale = scale_over(ends, _NAME, WIDTH - 10)
-    height = 12 + 18 * len(shown)
-    drawing = Drawing(
-        height + 32,
-        f"MONITOR of {len(shown)} relations with 95 % intervals and the baseline",
-    )
-    drawing.x_axis(scale, 4, height, "MONITOR, lower is better")
-    for at, (case, value) in enumerate(zip(shown, values, strict=True)):
-        y = 16 + 18 * at
-        drawing.text(0, y + 4, cut(_title(case), _NAME))
-        if value is None or value.value is None:
-            continue
-        if value.low is not None and value.high is not None:
-            drawing.line(
-                scale(value.low), y, scale(value.high), y, f"span {_tone(case)}"
-            )
-        if value.baseline is not None:
-            drawing.circle(scale(value.baseline), y, 3.5, "before")
-        drawing.circle(
-            scale(value.value),
-            y,
-            4,
-            f"point {_tone(case)}",
-            f"{_title(case)}: {number(value.value)}",
-        )
-    more = (
-        f" {len(cases) - len(shown)} more relations are in the table of cases."
-        if cases[len(shown) :]
-        else ""
-    )
-    return Plot(
-        name="monitor",
-        title="MONITOR by relation",
-        note=f"With 95 % intervals; rings are the baseline's. Colour is the case's verdict.{more}",
-        drawing=drawing.markup(),
-        heads=(
-            "relation",
-            "MONITOR",
-            "baseline",
-            "PFD",
-            "IRD",
-            "accuracy",
-            "anchor prob",
-        ),
-        rows=tuple(
-            (
-                _title(case),
-                number(_value(case, "monitor")),
-                number(_before(case, "monitor")),
-                *(
-                    number(_known(case, name))
-                    for name in ("pfd", "ird", "accuracy", "anchor_prob")
-                ),
-            )
-            for case in shown
-        ),
+        rows=tuple(rows[:_MOST_RELATIONS]),
     )
 
 
@@ -440,55 +263,37 @@ def _beside_published(
     run: Run, published: Sequence[PublishedModel], x: str, y: str
 ) -> Iterator[Plot]:
     """Yield two figures over all slices before those of the models of the paper in the same setting."""
+    titles = metric_title(x), metric_title(y)
     for case in view.aggregates(run):
-        across, up = view.metric(case, x), view.metric(case, y)
-        if across is None or up is None or across.value is None or up.value is None:
+        known = _known(case, x, y)
+        if len(known) < 2:
             continue
         setting = _prompt_of(case)
         models = [
-            (model.figures[x], model.figures[y], model.name)
+            (model.name, (model.figures[x], model.figures[y]))
             for model in published
-            if model.setting == setting and x in model.figures and y in model.figures
+            if model.setting == setting and {x, y} <= set(model.figures)
         ]
-        xs = [
-            across.value,
-            *(one for one, _, _ in models),
-            *filter(None, [across.baseline]),
+        papers = [
+            Point(at, f"{name}: {number(at[0])}, {number(at[1])}", "paper")
+            for name, at in models
         ]
-        wide = scale_over([*xs, 0.0], 44, WIDTH - 12)
-        ys = [up.value, *(one for _, one, _ in models), *filter(None, [up.baseline])]
-        tall = scale_over(ys, 262, 24)
-        titles = [metric_title(name) for name in (x, y)]
-        drawing = Drawing(
-            296,
-            f"{titles[0]} against {titles[1]} beside {len(models)} published models",
-        )
-        drawing.x_axis(wide, 24, 262, f"{titles[0]}, seen knowledge")
-        drawing.y_axis(tall, 44, WIDTH - 12, f"{titles[1]}, unseen knowledge")
-        for one, other, name in models:
-            drawing.circle(
-                wide(one),
-                tall(other),
-                3.5,
-                "paper",
-                f"{name}: {number(one)}, {number(other)}",
-            )
-        here = wide(across.value), tall(up.value)
-        if across.baseline is not None and up.baseline is not None:
-            before = wide(across.baseline), tall(up.baseline)
-            drawing.line(*here, *before, "move")
-            drawing.circle(*before, 5, "before", "baseline")
-        drawing.circle(*here, 5.5, f"point {_tone(case)}", "this run")
+        across, up = known
         yield Plot(
             name=f"published-{x}-{setting}",
             title=f"{titles[0]} and {titles[1]} beside published models",
             note=f"Grey: {len(models)} models of Zheng et al. (arXiv 2407.13578), {setting}, on their own "
-            "questions. The large point is this run, the ring its baseline. Upper right is better.",
-            drawing=drawing.markup(),
+            "questions. The other point is this run, the ring its baseline. Upper right is better.",
+            drawing=scatter(
+                f"{titles[0]} against {titles[1]} beside {len(models)} published models",
+                f"{titles[0]}, seen knowledge",
+                f"{titles[1]}, unseen knowledge",
+                [*papers, _point(across, up, "this run", _tone(case))],
+            ),
             heads=("model", *titles),
             rows=(
                 ("this run", number(across.value), number(up.value)),
                 ("baseline", number(across.baseline), number(up.baseline)),
-                *((name, number(one), number(other)) for one, other, name in models),
+                *((name, *map(number, at)) for name, at in models),
             ),
         )

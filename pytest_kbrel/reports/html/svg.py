@@ -1,4 +1,4 @@
-"""Drawings as SVG markup: shapes whose texts and numbers are escaped, scales and their marks."""
+"""Drawings as SVG markup: shapes whose texts and numbers are escaped, scales, scatter plots and bars."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ if TYPE_CHECKING:
 
 # The width of a drawing in its own units: that of a telephone, so that its letters can be read there.
 WIDTH = 340
+# The edges of the plane between two axes.
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44, WIDTH - 12, 24, 262
 # The room of a letter, by which labels are cut: that of a wide font, for it is the reader's that is used.
 _LETTER = 6.8
-_STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)
+_MOST_MARKS = 8
+
+Spot = tuple[float, float]
+Marks = Sequence[tuple[float, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +33,8 @@ class Plot:
     title: str
     note: str
     drawing: Markup
-    heads: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,88 +53,26 @@ class Scale:
         )
         return self.start + part * (self.end - self.start)
 
-    def marks(self, most: int = 6) -> list[float]:
-        """Return the values that the axis names, at most ``most`` or so."""
-        if not math.isfinite(self.high - self.low):
+    def marks(self) -> Marks:
+        """Return the values that the axis names, with their texts: all have as many decimals."""
+        size = self.high - self.low
+        if not math.isfinite(size):
             return []
-        step = next(
-            (one for one in _STEPS if (self.high - self.low) / one <= most),
-            self.high - self.low,
-        )
+        power = 10.0 ** math.floor(math.log10(size / _MOST_MARKS))
+        steps = (power * one for one in (1, 2, 5, 10))
+        step = next(step for step in steps if size <= step * _MOST_MARKS)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
-        return [number * step for number in range(first, last + 1)]
+        decimals = max(0, math.ceil(-math.log10(step) - 1e-9))
+        values = [number * step for number in range(first, last + 1)]
+        return [(value, f"{value:.{decimals}f}") for value in values]
 
 
-def scale_over(
-    values: Sequence[float], start: float, end: float, *, whole: bool = False
-) -> Scale:
-    """Return a scale over these values with a margin; ``whole``: from 0 to 1 at least."""
+def scale_over(values: Sequence[float], start: float, end: float) -> Scale:
+    """Return a scale over these values with a margin."""
     low, high = min(values, default=0.0), max(values, default=1.0)
-    if whole:
-        low, high = min(0.0, low), max(1.0, high)
-    else:
-        margin = 0.06 * (high - low) or 0.05
-        low, high = low - margin, high + margin
-    return Scale(low, high, start, end)
-
-
-def mark_texts(marks: Sequence[float]) -> list[str]:
-    """Return the values of an axis as texts, all with the decimals of the one that needs most."""
-    texts = [f"{mark:.3g}" for mark in marks]
-    if any("e" in text for text in texts):
-        return texts
-    decimals = max((len(text.partition(".")[2]) for text in texts), default=0)
-    return [f"{mark:.{decimals}f}" for mark in marks]
-
-
-def label_spots(
-    points: Sequence[tuple[float, float, str]],
-    rings: Sequence[tuple[float, float]],
-    radius: float,
-) -> list[tuple[float, float, str, bool]]:
-    """Return where the labels of points are written, without those that would cover a label, point or ring.
-
-    The last of each is whether the label ends there instead of beginning.
-    """
-    marks = [*((x, y) for x, y, _ in points), *rings]
-    boxes = [(x - radius, y - radius, x + radius, y + radius) for x, y in marks]
-    spots = []
-    for at, (x, y, label) in enumerate(points):
-        others = [box for other, box in enumerate(boxes) if other != at]
-        wide = _LETTER * len(label)
-        for left, ends in ((x + radius + 3, False), (x - radius - 3 - wide, True)):
-            box = (left, y - 5, left + wide, y + 5)
-            inside = left >= 0 and left + wide <= WIDTH
-            if inside and not any(_overlap(box, other) for other in others):
-                spots.append((left + wide if ends else left, y + 4, label, ends))
-                boxes.append(box)
-                break
-    return spots
-
-
-def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Return ascending places at least ``gap`` apart and within ``low`` and ``high``, near the given ones.
-
-    There must be room for them.
-    """
-    moved: list[float] = []
-    for at, place in enumerate(places):
-        least = low if at == 0 else moved[-1] + gap
-        moved.append(min(max(place, least), high - gap * (len(places) - 1 - at)))
-    return moved
-
-
-_Box = tuple[float, float, float, float]
-
-
-def _overlap(one: _Box, other: _Box) -> bool:
-    return (
-        one[0] < other[2]
-        and other[0] < one[2]
-        and one[1] < other[3]
-        and other[1] < one[3]
-    )
+    margin = 0.06 * (high - low) or 0.05
+    return Scale(low - margin, high + margin, start, end)
 
 
 def cut(text: str, width: float) -> str:
@@ -140,40 +83,21 @@ def cut(text: str, width: float) -> str:
 class Drawing:
     """An SVG drawing. Screen readers are told ``label``; the shapes are drawn in the order of the calls."""
 
-    def __init__(self, height: float, label: str, width: float = WIDTH) -> None:
-        self._width = width
+    def __init__(self, height: float, label: str) -> None:
         self._parts = [
-            f'<svg class="plot" viewBox="0 0 {_number(width)} {_number(height)}" role="img" '
+            f'<svg class="plot" viewBox="0 0 {WIDTH} {_number(height)}" role="img" '
             f'aria-label="{escape(one_line(label, 400))}">'
         ]
 
-    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
-        """Draw a line."""
-        self._add(
-            "path", kind, d=f"M{_number(x1)} {_number(y1)}L{_number(x2)} {_number(y2)}"
-        )
+    def path(self, spots: Sequence[Spot], kind: str) -> None:
+        """Draw lines from spot to spot."""
+        steps = "L".join(f"{_number(x)} {_number(y)}" for x, y in spots)
+        self._add("path", kind, d=f"M{steps}")
 
-    def path(self, points: Sequence[tuple[float, float]], kind: str) -> None:
-        """Draw lines from point to point."""
-        self._add(
-            "path",
-            kind,
-            d="M" + "L".join(f"{_number(x)} {_number(y)}" for x, y in points),
-        )
-
-    def dots(self, points: Sequence[tuple[float, float]], kind: str) -> None:
-        """Draw many dots, in few bytes and without titles: lines of no length with round ends."""
-        self._add(
-            "path", kind, d="".join(f"M{_number(x)} {_number(y)}h0" for x, y in points)
-        )
-
-    def circle(
-        self, x: float, y: float, radius: float, kind: str, title: str = ""
-    ) -> None:
+    def circle(self, spot: Spot, radius: float, kind: str, title: str = "") -> None:
         """Draw a circle."""
-        self._add(
-            "circle", kind, title=title, cx=_number(x), cy=_number(y), r=_number(radius)
-        )
+        x, y = map(_number, spot)
+        self._add("circle", kind, title=title, cx=x, cy=y, r=_number(radius))
 
     def rect(
         self,
@@ -195,29 +119,25 @@ class Drawing:
             f'<text x="{_number(x)}" y="{_number(y)}"{attributes}>{escape(one_line(words, 200))}</text>'
         )
 
-    def x_axis(self, scale: Scale, top: float, bottom: float, name: str = "") -> None:
+    def x_axis(
+        self, scale: Scale, top: float, bottom: float, name: str, marks: Marks
+    ) -> None:
         """Draw upright lines with their values below, and the name of the axis below these."""
-        marks = scale.marks()
-        for value, text in zip(marks, mark_texts(marks), strict=True):
-            self.line(scale(value), top, scale(value), bottom, "grid")
+        for value, text in marks:
+            at = scale(value)
+            self.path([(at, top), (at, bottom)], "grid")
             half = _LETTER * len(text) / 2
-            self.text(
-                min(max(scale(value), half), self._width - half),
-                bottom + 13,
-                text,
-                "middle",
-            )
-        if name:
-            self.text((scale.start + scale.end) / 2, bottom + 28, name, "middle")
+            middle = min(max(at, half), WIDTH - half)
+            self.text(middle, bottom + 13, text, "middle")
+        self.text((scale.start + scale.end) / 2, bottom + 28, name, "middle")
 
-    def y_axis(self, scale: Scale, left: float, right: float, name: str = "") -> None:
+    def y_axis(self, scale: Scale, left: float, right: float, name: str) -> None:
         """Draw level lines with their values to the left, and the name of the axis above."""
-        marks = scale.marks()
-        for value, text in zip(marks, mark_texts(marks), strict=True):
-            self.line(left, scale(value), right, scale(value), "grid")
-            self.text(left - 5, scale(value) + 4, text, "end")
-        if name:
-            self.text(2, min(scale.start, scale.end) - 8, name)
+        for value, text in scale.marks():
+            at = scale(value)
+            self.path([(left, at), (right, at)], "grid")
+            self.text(left - 5, at + 4, text, "end")
+        self.text(2, scale.end - 8, name)
 
     def markup(self) -> Markup:
         """Return the drawing as markup that templates do not escape again."""
@@ -235,3 +155,84 @@ class Drawing:
 
 def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of a scatter plot. ``before`` is where the baseline has it, ``kind`` its style."""
+
+    at: Spot
+    title: str
+    kind: str = ""
+    label: str = ""
+    before: Spot | None = None
+
+
+def scatter(
+    description: str,
+    x: str,
+    y: str,
+    points: Sequence[Point],
+    *,
+    curves: Sequence[Sequence[Spot]] = (),
+    marks: Marks = (),
+) -> Markup:
+    """Draw points, each joined with a ring where the baseline has it; the last are on top.
+
+    ``curves`` are lines behind them, ``marks`` those of the x axis where it is not linear.
+    """
+    known = [point.at for point in points]
+    known += [point.before for point in points if point.before]
+    across = scale_over([value for value, _ in known], _LEFT, _RIGHT)
+    up = scale_over([value for _, value in known], _BOTTOM, _TOP)
+
+    def spot(value: Spot) -> Spot:
+        return across(value[0]), up(value[1])
+
+    drawing = Drawing(_BOTTOM + 34, description)
+    drawing.x_axis(across, _TOP, _BOTTOM, x, marks or across.marks())
+    drawing.y_axis(up, _LEFT, _RIGHT, y)
+    for curve in curves:
+        drawing.path(list(map(spot, curve)), "trace")
+    labels: dict[Spot, list[str]] = {}
+    for point in points:
+        here = spot(point.at)
+        if point.before:
+            drawing.path([here, spot(point.before)], "move")
+            drawing.circle(spot(point.before), 3.5, "before")
+        drawing.circle(here, 4.5, f"point {point.kind}".strip(), point.title)
+        if point.label:
+            labels.setdefault(here, []).append(point.label)
+    for (left, top), words in labels.items():
+        # Towards the middle there is room.
+        ends = left > WIDTH / 2
+        drawing.text(
+            left - 8 if ends else left + 8,
+            top + 4,
+            cut(", ".join(words), WIDTH / 3),
+            "end" if ends else "",
+        )
+    return drawing.markup()
+
+
+def bars(
+    description: str,
+    x: str,
+    y: str,
+    heights: Sequence[float],
+    titles: Sequence[str],
+    lines: Sequence[tuple[str, Sequence[Spot]]],
+) -> Markup:
+    """Draw bars that share the way from 0 to 1, and before them ``lines``: (style, spots) each."""
+    ends = [*heights, *(value for _, spots in lines for _, value in spots)]
+    across, up = Scale(0, 1, _LEFT, _RIGHT), Scale(0, max(ends) or 1, _BOTTOM, _TOP)
+    drawing = Drawing(_BOTTOM + 34, description)
+    drawing.x_axis(across, _TOP, _BOTTOM, x, across.marks())
+    drawing.y_axis(up, _LEFT, _RIGHT, y)
+    width = (_RIGHT - _LEFT) / len(heights)
+    for at, (height, title) in enumerate(zip(heights, titles, strict=True)):
+        left, top = _LEFT + at * width, up(height)
+        drawing.rect(left + 1, top, width - 2, _BOTTOM - top, "bar", title)
+    for kind, spots in lines:
+        drawing.path([(across(value), up(share)) for value, share in spots], kind)
+    return drawing.markup()

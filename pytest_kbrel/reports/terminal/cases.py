@@ -20,7 +20,7 @@ MOST_ENTRIES = 8
 _MOST_NAMES = 3
 # From how many cases on one reason is told once; the figures of failed and open cases differ.
 _ALIKE, _ALIKE_WITH_FIGURES = 2, 4
-_LONGEST_REASON, _LONGEST_QUESTION, _LONGEST_ANSWER = 200, 120, 60
+_LONGEST_QUESTION, _LONGEST_ANSWER = 120, 60
 _FIGURES = re.compile(r"\d[\d.,]*")
 
 
@@ -73,7 +73,8 @@ def case_entries(run: Run) -> Iterator[Entry]:
     for case in reasons.deciding(run):
         if phrases.is_waived(case, run):
             continue
-        reason = _reason(case)
+        # What would be allowed stands in the failure message.
+        reason = reasons.told(case).partition("; allowed: ")[0]
         if case.aggregate and any(
             (case.suite, member) in unmeasured for member in case.members
         ):
@@ -93,17 +94,6 @@ def case_entries(run: Run) -> Iterator[Entry]:
         yield Entry(verdict, reason, tuple(case for _, case in alike))
 
 
-def _reason(case: CaseResult) -> str:
-    if case.verdict == "invalid" and case.errors:
-        # What would be allowed stands in the failure message.
-        return one_line(case.errors[0].partition("; allowed: ")[0], _LONGEST_REASON)
-    parts, gate = [reasons.case_reason(case)], reasons.told_gate(case)
-    if gate is not None:
-        parts.append(phrases.beside(case, gate.metric))
-        parts.append(reasons.needed(gate) if case.verdict == "inconclusive" else "")
-    return "; ".join(filter(None, parts))
-
-
 def _word(entry: Entry) -> str:
     return VERDICTS[entry.verdict].shown.upper()
 
@@ -113,7 +103,8 @@ def _title(entry: Entry, names: dict[str, str]) -> str:
         return one_line(names[entry.cases[0].nodeid], 200)
     shown = [one_line(names[case.nodeid], 80) for case in entry.cases[:_MOST_NAMES]]
     more = len(entry.cases) - len(shown)
-    return f"{len(entry.cases)} cases: {', '.join(shown)}{f' and {more} more' if more else ''}"
+    title = f"{len(entry.cases)} cases: {', '.join(shown)}"
+    return f"{title} and {more} more" if more else title
 
 
 def example(case: CaseResult, run: Run) -> str:

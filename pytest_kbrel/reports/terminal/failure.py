@@ -8,17 +8,13 @@ from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.printing import printable, wrap
 from pytest_kbrel.records import CaseResult, Change, GateResult, MetricValue
 from pytest_kbrel.reports import phrases, view
-from pytest_kbrel.reports.changes import examples, origin, probability
+from pytest_kbrel.reports.changes import examples, fact_cells
 from pytest_kbrel.reports.formatting import (
-    answer_text,
     count,
-    difference,
-    expected_text,
-    interval,
     number,
     one_line,
     p_value,
-    signed,
+    with_interval,
 )
 from pytest_kbrel.reports.moved_facts import moved_fact, moved_text
 from pytest_kbrel.reports.terminal.lines import row
@@ -50,16 +46,8 @@ def failure_text(result: CaseResult, *, baseline_name: str) -> str:
         lines += _gate(result, gate, baseline_name)
     notes = [
         *phrases.expired_waivers(result),
-        *(f"error: {one_line(error, 500)}" for error in result.errors[:SHOWN_ERRORS]),
+        *phrases.case_notes(result, SHOWN_ERRORS),
     ]
-    if len(result.errors) > SHOWN_ERRORS:
-        notes.append(f"and {count(len(result.errors) - SHOWN_ERRORS, 'more error')}")
-    notes += [
-        f"responses: {phrases.share_text(share)}"
-        for share in phrases.noteworthy(result)
-    ]
-    if unmatched := phrases.unmatched(result.unmatched):
-        notes.append(f"compared without {unmatched}")
     if result.prompt:
         notes.append(f"first prompt  {one_line(result.prompt, _LONGEST_PROMPT)}")
     lines += [line for note in notes for line in _broken(note, "  ")]
@@ -97,10 +85,7 @@ def _explained(
             effect = f"{value.design_effect:.1f}, for facts that share an answer changed together"
             yield "design", f"effect {effect}"
     if rule.explain == "observed" and gate.observed is not None:
-        yield (
-            rule.observed,
-            f"{number(gate.observed)} {interval(gate.low, gate.high)}".rstrip(),
-        )
+        yield rule.observed, with_interval(gate.observed, gate.low, gate.high)
     if gate.p_sidak is not None:
         yield (
             "corrected",
@@ -129,12 +114,11 @@ def _measured(value: MetricValue | None, facts: int) -> str:
     # Many figures are over some of the facts: those that were kept, or the answers that were correct.
     some = f"{value.n} of " if value.n < facts else ""
     over = f"on {some}{count(facts if some else value.n, 'fact')}"
-    parts = [number(value.value), interval(value.low, value.high), over]
-    return " ".join(part for part in parts if part)
+    return f"{with_interval(value.value, value.low, value.high)} {over}"
 
 
 def _paired(value: MetricValue) -> str:
-    parts = [signed(value.delta), difference(value.delta_low, value.delta_high)]
+    parts = [phrases.moved(value)]
     if value.paired:
         parts.append(f"over {count(value.paired, 'paired fact')}")
     if value.unpaired:
@@ -159,15 +143,9 @@ def _lost(result: CaseResult, baseline_name: str) -> list[str]:
 
 
 def _lost_fact(at: int, change: Change) -> list[str]:
-    where = origin(change)
-    question = one_line(change.question, _LONGEST) + (f" ({where})" if where else "")
-    rows = [
-        ("expected", expected_text(change.expected, _LONGEST)),
-        ("old answer", answer_text(change.old_answer, _LONGEST)),
-        ("new answer", answer_text(change.new_answer, _LONGEST)),
-        *([("anchor", moved)] if (moved := probability(change)) else []),
-    ]
-    lines = _row(f"    {at}.", question, column=7)
-    for label, text in rows:
-        lines += _row(f"       {label}", text, column=19)
+    cells = fact_cells(change)
+    question, where = cells.pop("question"), cells.pop("from")
+    lines = _row(f"    {at}.", question + (f" ({where})" if where else ""), column=7)
+    for label, text in cells.items():
+        lines += _row(f"       {label}", text, column=19) if text else []
     return lines

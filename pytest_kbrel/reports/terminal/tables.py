@@ -11,15 +11,12 @@ from pytest_kbrel.records import CaseResult, Change, Run
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.changes import changed_facts, origin, probability
 from pytest_kbrel.reports.formatting import (
-    answer_text,
-    count,
-    difference,
-    expected_text,
-    interval,
     number,
     one_line,
     signed,
+    with_interval,
 )
+from pytest_kbrel.reports.terminal.cases import change_text
 from pytest_kbrel.reports.terminal.lines import (
     BOLD,
     PLAIN,
@@ -31,15 +28,12 @@ from pytest_kbrel.reports.terminal.lines import (
 from pytest_kbrel.reports.view import Group, metric
 
 SHOWN_FACTS = 3
-# The reasons of inconclusive gates take at most so many lines; further gates are counted.
-REASON_LINES = 8
 
 
 def full_tables(run: Run, width: int) -> Iterator[Line]:
     """Yield all tables with what belongs to them; a blank line ends each."""
     yield from _tables(run, width)
     yield from _aggregates(run, width)
-    yield from _reasons(run, width)
     yield from _facts(run, width)
 
 
@@ -50,49 +44,17 @@ def _tables(run: Run, width: int) -> Iterator[Line]:
             "waived" if phrases.is_waived(case, run) else case.verdict
             for case in group.cases
         ]
-        for text, case in table_lines(group, words, width - 2):
-            yield f"  {text}", PLAIN if case is None else case_markup(case, run)
-        for held in group.cases:
-            yield from wrapped(_controls(held, group.metrics), width, indent="  ")
-            yield from wrapped(_integrity(held), width, indent="  ")
-        yield from wrapped(_stopped(group), width, indent="  ")
+        for text, told in table_lines(group, words, width - 2):
+            yield f"  {text}", PLAIN if told is None else case_markup(told, run)
+        for case in group.cases:
+            name = one_line(view.relation_title(case.slice, case.label))
+            for metric_name in group.metrics:
+                if controls := phrases.controls(case, metric_name):
+                    text = f"controls of {one_line(metric_name)} in {name}: {controls}"
+                    yield from wrapped(text, width, "  ")
+            if shares := "; ".join(map(phrases.share_text, phrases.noteworthy(case))):
+                yield from wrapped(f"responses of {name}: {shares}", width, "  ")
         yield "", PLAIN
-
-
-def _controls(case: CaseResult, metrics: Sequence[str]) -> str:
-    """Return the values of the controls of a case's metrics; empty where it has none."""
-    lines = []
-    for name in metrics:
-        kinds = [
-            f"{number(value.value)} {one_line(kind)}"
-            for kind, value in view.controls(case, name)
-        ]
-        if kinds:
-            lines.append(f"{one_line(name)} {', '.join(kinds)}")
-    return (
-        f"controls of {one_line(view.relation_title(case.slice, case.label))}: {'; '.join(lines)}"
-        if lines
-        else ""
-    )
-
-
-def _stopped(group: Group) -> str:
-    """Return which cases of a table stopped early, and where; empty where none did."""
-    labels: dict[str, list[str]] = {}
-    for label, case in zip(group.labels, group.cases, strict=True):
-        if words := phrases.stopped_early(case):
-            labels.setdefault(words, []).append(one_line(label, 200))
-    return "; ".join(f"{words}: {', '.join(names)}" for words, names in labels.items())
-
-
-def _integrity(case: CaseResult) -> str:
-    """Return the noteworthy integrity shares of a case; empty where it has none."""
-    shares = "; ".join(map(phrases.share_text, phrases.noteworthy(case)))
-    return (
-        f"responses of {one_line(view.relation_title(case.slice, case.label))}: {shares}"
-        if shares
-        else ""
-    )
 
 
 def _aggregates(run: Run, width: int) -> Iterator[Line]:
@@ -111,42 +73,14 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
             yield from wrapped(why, width, markup=markup)
         shown = view.key_metrics(case)
         wide = max((16, *map(len, shown)))
-        for value in (value for value in case.metrics if value.name in shown):
-            parts = [number(value.value), interval(value.low, value.high)]
-            if value.delta is not None:
-                parts.append(signed(value.delta))
-                # An equals sign says it all where no outcome changed.
-                if value.delta or value.delta_low or value.delta_high:
-                    parts.append(difference(value.delta_low, value.delta_high))
-            elif value.value is None and value.note:
-                parts.append(one_line(value.note, 200))
-            parts.append(phrases.unsure(value))
-            yield (
-                f"    {one_line(value.name):<{wide}} "
-                + " ".join(part for part in parts if part),
-                markup,
-            )
+        for value in case.metrics:
+            if value.name in shown:
+                figure = with_interval(value.value, value.low, value.high)
+                note = value.note if value.value is None else phrases.unsure(value)
+                parts = (figure, phrases.moved(value), one_line(note, 200))
+                text = " ".join(filter(None, parts))
+                yield f"    {one_line(value.name):<{wide}} {text}", markup
     yield "", PLAIN
-
-
-def _reasons(run: Run, width: int) -> Iterator[Line]:
-    """Yield the reasons of inconclusive gates: failures are explained among pytest's own."""
-    reasons = phrases.inconclusive_reasons(run)
-    shown: list[Line] = []
-    for at, (reason, _) in enumerate(reasons):
-        lines = wrapped(reason, width, indent="  ")
-        if at and len(shown) + len(lines) > REASON_LINES:
-            more = sum(gates for _, gates in reasons[at:])
-            shown.append(
-                (
-                    f"  and {count(more, 'more gate')}; report.html has all reasons",
-                    PLAIN,
-                )
-            )
-            break
-        shown += lines
-    if shown:
-        yield from (("Inconclusive", BOLD), *shown, ("", PLAIN))
 
 
 def _facts(run: Run, width: int) -> Iterator[Line]:
@@ -168,13 +102,8 @@ def _facts(run: Run, width: int) -> Iterator[Line]:
 
 def _change(change: Change) -> str:
     moved = probability(change)
-    parts = [
-        f"{one_line(change.question, 120)} {expected_text(change.expected, 60)}",
-        f"said {answer_text(change.old_answer, 60)} → {answer_text(change.new_answer, 60)}",
-        moved and f"anchor {moved}",
-        origin(change),
-    ]
-    return "; ".join(part for part in parts if part)
+    parts = (change_text(change), moved and f"anchor {moved}", origin(change))
+    return "; ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +218,5 @@ def _metric_column(name: str, group: Group, layout: _Layout) -> list[str]:
         ]
     heading = one_line(name, 40)
     if layout.arrows:
-        better = next((value.better for value in column if value is not None), "higher")
-        heading += "↑" if better == "higher" else "↓"
+        heading += "↓" if view.better(group.cases, name) == "lower" else "↑"
     return [heading, *values]

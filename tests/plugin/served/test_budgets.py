@@ -5,10 +5,10 @@ from __future__ import annotations
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.reports.json_report import comparable
 from tests.openai_server import Fault
 from tests.plugin.conftest import ONE, RENAMED, facts_file
 from tests.plugin.served.runs import prompts, stored
+from tests.reported import comparable
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.models.cache.store import Lock
-from pytest_kbrel.reports.json_report import comparable
 from tests.openai_server import BROKEN, Fault
 from tests.plugin.conftest import ONE, SLOW_N2
 from tests.plugin.served.runs import TWO, killed_after, prompts, stored, unfinished
+from tests.reported import comparable
 
 
 @pytest.mark.parametrize("workers", [pytest.param((), id="serial"), SLOW_N2])
