@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -147,35 +148,26 @@ def _about(comparison: Comparison, side: Side, *, brief: bool = False) -> str:
 def _lines(comparison: Comparison, sides: Sequence[Side]) -> list[Line]:
     """Return a line for each case and model of these that has one, the worst first.
 
-    Of one verdict, the worst case of each model comes first, then the second one of each.
+    Of one verdict, the worst cases of all models come first.
     """
     if any(side.run is not None for side in sides):
         sides = [side for side in sides if side.run is not None]
-    lines = [
-        (group, case.nodeid, side)
-        for group in side_by_side.groups(comparison)
-        for case in sorted(group.cases, key=lambda case: reasons.natural(case.nodeid))
-        for side in sides
-        if case.nodeid in side.results
-        and (side.run is not None or side.results[case.nodeid].metrics)
-    ]
+    ranked: list[tuple[int, float, Line]] = []
     ranks = {
-        side.number: {
-            case.nodeid: at for at, case in enumerate(reasons.deciding(side.run))
-        }
+        side.number: {of.nodeid: at for at, of in enumerate(reasons.deciding(side.run))}
         for side in sides
         if side.run is not None
     }
-    of_word: dict[tuple[int, int], list[Line]] = {}
-    for line in lines:
-        word = severity(side_by_side.word(line[2], line[1]))
-        of_word.setdefault((word, line[2].number), []).append(line)
-    turns: list[tuple[int, int, Line]] = []
-    for (word, number_), of in of_word.items():
-        rank = ranks.get(number_, {})
-        of.sort(key=lambda line: rank.get(line[2].results[line[1]].nodeid, len(rank)))
-        turns += [(word, turn, line) for turn, line in enumerate(of)]
-    return [line for *_, line in sorted(turns, key=lambda one: one[:2])]
+    for group in side_by_side.groups(comparison):
+        for case in sorted(group.cases, key=lambda of: reasons.natural(of.nodeid)):
+            for side in sides:
+                own = side.results.get(case.nodeid)
+                if own is None or not (side.run or own.metrics):
+                    continue
+                at = ranks.get(side.number, {}).get(own.nodeid, math.inf)
+                word = severity(side_by_side.word(side, case.nodeid))
+                ranked.append((word, at, (group, case.nodeid, side)))
+    return [line for *_, line in sorted(ranked, key=lambda one: one[:2])]
 
 
 def _fitting(lines: Sequence[Line], room: int) -> Sequence[Line]:
