@@ -7,10 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.cli.compare.render import coefficients
 from pytest_kbrel.printing import cells, fit, pad, wrap
-from pytest_kbrel.records import CaseResult
 from pytest_kbrel.reports import comparison as side_by_side
 from pytest_kbrel.reports import reasons, view
 from pytest_kbrel.reports.comparison import Comparison, Side, severity
@@ -32,8 +30,7 @@ Line = tuple[Group, str, Side]
 def brief_lines(comparison: Comparison, width: int, height: int) -> list[str]:
     """Return the comparison in at most ``height`` lines (no fewer than :data:`LEAST_LINES`) of ``width``.
 
-    Models whose figures are another one's have no lines of their own, and metrics that are the same in all
-    models have no column. What does not fit is counted.
+    Models whose figures are another one's have no lines of their own. What does not fit is counted.
     """
     head = list(_models(comparison, width))
     # Where verdicts are known, these tell more.
@@ -198,7 +195,6 @@ def _tables(comparison: Comparison, lines: Sequence[Line], width: int) -> Iterat
         table = dataclasses.replace(
             group,
             row=group.title,
-            metrics=_differing_metrics(comparison, group),
             cases=tuple(side.results[nodeid] for nodeid, side in shown),
             labels=tuple(names),
         )
@@ -210,28 +206,6 @@ def _tables(comparison: Comparison, lines: Sequence[Line], width: int) -> Iterat
             if gate.verdict == "fail"
         ]
         yield from (text for text, _ in table_lines(table, words, width, needed=needed))
-
-
-def _differing_metrics(comparison: Comparison, group: Group) -> tuple[str, ...]:
-    """Return the key metrics of a table that are not the same in all models; all where there are none."""
-    differing = {
-        name
-        for name in group.metrics
-        for case in group.cases
-        if len(
-            {_value(side.results.get(case.nodeid), name) for side in comparison.sides}
-            - {None}
-        )
-        > 1
-    }
-    # Some never stand without others.
-    differing |= {beside for name in differing for beside in BESIDE.get(name, ())}
-    return tuple(name for name in group.metrics if name in differing) or group.metrics
-
-
-def _value(case: CaseResult | None, name: str) -> float | None:
-    value = view.metric(case, name) if case is not None else None
-    return None if value is None else value.value
 
 
 def _correlations(comparison: Comparison, width: int) -> Iterator[str]:
