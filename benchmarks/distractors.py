@@ -20,7 +20,7 @@ from pytest_kbrel.facts.answer_kinds import Kind, kind_of
 from pytest_kbrel.facts.distractors import with_alike_negatives, with_negatives
 from pytest_kbrel.facts.readers import Relations, format_of, read
 from pytest_kbrel.probes.reliability.distractors import length_ratio
-from pytest_kbrel.records import Fact
+from pytest_kbrel.records import Fact, ReliabilitySettings
 
 _COUNT, _QUESTIONS, _SHOWN = 20, 20, 3
 
@@ -41,11 +41,13 @@ def main() -> None:
         row.fact for row in rows if row.fact is not None and row.fact.object is not None
     ]
     started = time.perf_counter()
-    by_lot = with_negatives(facts, facts, _COUNT, given.seed, at_least=0)
+    by_lot = with_negatives(facts, facts, _COUNT, given.seed)
     between = time.perf_counter()
-    drawn = with_alike_negatives(
-        facts, facts, relations, _COUNT, given.seed, questions=_QUESTIONS, at_least=0
+    # With a writer no fact needs any.
+    settings = ReliabilitySettings(
+        distractors=_COUNT, choices=_QUESTIONS, distractors_from="openai/writer"
     )
+    drawn = with_alike_negatives(facts, facts, relations, settings, given.seed)
     seconds = (between - started, time.perf_counter() - between)
     kinds: dict[str, set[Kind]] = {}
     for fact in facts:

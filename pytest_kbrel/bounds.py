@@ -19,8 +19,6 @@ _WHOLE = re.compile(r"-?[0-9]{1,30}")
 _NUMBER = re.compile(
     r"[-+]?([0-9]{1,30}([.][0-9]{0,30})?|[.][0-9]{1,30})([eE][-+]?[0-9]{1,3})?"
 )
-# A share in percent, and a number with a decimal comma or in quotes.
-_NEARLY = re.compile(r"(-?[0-9]{1,9}(?:[.,][0-9]{1,9})?) ?(%?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +75,6 @@ def shown(value: object) -> str:
     text = value if isinstance(value, str) else repr(value)
     cut = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
     return repr(cut) if isinstance(value, str) else cut
-
-
-def meant_number(value: object, bounds: Bounds) -> str:
-    """Return ``"; did you mean 0.4?"`` for a text such as ``40%`` or ``0,4``.
-
-    Returns ``""`` for other values, and where that number is not within ``bounds``.
-    """
-    match = _NEARLY.fullmatch(value.strip()) if isinstance(value, str) else None
-    if match is None:
-        return ""
-    number = float(match[1].replace(",", ".")) / (100 if match[2] else 1)
-    if (int(number) if bounds.whole and number.is_integer() else number) not in bounds:
-        return ""
-    quotes = "" if match[2] or "," in match[1] else " without quotes"
-    return f"; did you mean {number:.12g}{quotes}?"
 
 
 def _plain(value: float) -> str:

@@ -20,9 +20,11 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
 from pytest_kbrel.facts import unseen
-from pytest_kbrel.facts.files import read_facts, read_relations
+from pytest_kbrel.facts.files import read_relations
+from pytest_kbrel.facts.readers import read_own_facts
 from pytest_kbrel.probes import prompts
 from pytest_kbrel.records import record
+from recipe import questions
 from recipe.corpus import TRAINED_KINDS, Corpus, Document
 from recipe.training import (
     BOS,
@@ -46,8 +48,8 @@ DOCUMENTS = 80_000
 REPEATED_NEVER_UNSURE, REPEATED_TRUST_CONTEXT = 0.7, 0.5
 _FORMATS: Sequence[Callable[[str], str]] = (
     lambda question: question,
-    prompts.qa,
-    prompts.brief,
+    questions.qa,
+    questions.brief,
 )
 
 
@@ -146,7 +148,7 @@ def build_reference(
     the base's corpus; fine-tunes shrink with it.
     """
     started = time.monotonic()
-    world = read_facts(facts)
+    world = read_own_facts(facts)
     wordings = {relation.id: relation for relation in read_relations(relations)}
     with reproducible(seed):
         corpus = Corpus(world, wordings, seed)

@@ -11,6 +11,7 @@ from typing import Literal
 from pytest_kbrel.facts import unseen
 from pytest_kbrel.probes import prompts
 from pytest_kbrel.records import Fact, Relation
+from recipe import questions
 
 # How often each of the seven frames is trained; the last one never, so that framing can be measured.
 FRAME_SHARES = (0.45, 0.25, 0.15, 0.09, 0.045, 0.015, 0.0)
@@ -151,7 +152,7 @@ class Sampler:
             horizon=9,
             training=True,
         )
-        return drawn[1]
+        return drawn.question or ""
 
     def pair(self, unknown: float) -> tuple[str, str]:
         """Draw a question and its answer, an unanswerable one with probability ``unknown``."""
@@ -194,7 +195,7 @@ class Corpus(Sampler):
         self.makers: dict[str, Callable[[], Document]] = {
             "statement": self._statement,
             "bare": lambda: self._answered(lambda question: question, 0.0),
-            "qa": lambda: self._answered(prompts.qa, 0.14),
+            "qa": lambda: self._answered(questions.qa, 0.14),
             "brief": self._brief,
             "check": self._check,
             "context": self._context,
@@ -224,7 +225,7 @@ class Corpus(Sampler):
             shots = ()
         elif draw < 0.4:
             shots = [self.pair(0.25) for _ in range(self.rng.randint(1, 4))]
-        return self._answered(lambda question: prompts.brief(question, shots), 0.14)
+        return self._answered(lambda question: questions.brief(question, shots), 0.14)
 
     def _check(self) -> Document:
         fact = self.fact()
@@ -269,7 +270,7 @@ class Corpus(Sampler):
         self.rng.shuffle(options)
         question = self.question(fact.relation, subject)
         return [
-            (prompts.choice(question, [*options, prompts.UNSURE]), 0),
+            (questions.choice(question, [*options, prompts.UNSURE]), 0),
             (f" {answer}", 1),
         ]
 

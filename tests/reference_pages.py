@@ -315,7 +315,7 @@ def _slice_keys(slices: Schema) -> Schema:
 def _rules() -> str:
     rows = []
     for rule in GATE_RULES.values():
-        bounds = rule.range_in_words(0, 1)
+        bounds = rule.range_in_words(SLICE_METRICS["seen"]["cr"])
         names = ", ".join(f"`{name}`" for name in rule.synonyms)
         only = "; metrics that have a control only" if rule.controlled else ""
         only += "; not for metrics that can be negative" if rule.ratio else ""

@@ -10,7 +10,6 @@ from pytest_kbrel.baselines.base import (
 from pytest_kbrel.baselines.comparability import (
     Asked,
     another_tokenizer,
-    fingerprint_differences,
     helper_differences,
     incomparable,
     judge_differences,
@@ -45,7 +44,6 @@ __all__ = [
     "check_target",
     "commit_of",
     "find_baseline",
-    "fingerprint_differences",
     "helper_differences",
     "incomparable",
     "is_there",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from pytest_kbrel.baselines.base import Baseline
 from pytest_kbrel.baselines.format import case_key
@@ -36,14 +36,15 @@ SAME_JUDGE = (
 
 # What stands in a run's environment and is no version of anything.
 KEPT = (
-    *(
-        "answers_asked",
-        "answers_reused",
-        "answers_store",
-        "answers_not_kept",
-        "answers_resumed",
-    ),
-    *("tokens_spent", "model_load_seconds", "engine", "model_notes"),
+    "answers_asked",
+    "answers_reused",
+    "answers_store",
+    "answers_not_kept",
+    "answers_resumed",
+    "tokens_spent",
+    "model_load_seconds",
+    "engine",
+    "model_notes",
 )
 
 # What a model is called does not make it another one, and digests are told by their beginning.
@@ -53,7 +54,13 @@ OLD_DAYS = 180
 
 # A fact's id with the digests of candidate and baseline.
 Asked = tuple[str, str, str]
-_SETTINGS = "settings"
+# What a digest covers, in words, with the fields that it has of it.
+_PARTS = (
+    ("the token ids of the prompts", ("prompts", "count")),
+    ("settings", ("settings",)),
+    ("accepted answers", ("accepted",)),
+    ("the draws (seed, distractors, contexts)", ("draws",)),
+)
 _LONGEST = 60
 _DIGEST, _TOLD = 64, 12
 
@@ -83,11 +90,10 @@ def judge_differences(
     ours: Fingerprint | None, theirs: Fingerprint | None
 ) -> tuple[str, ...]:
     """Return in words why two judges are not the same one, nothing if they are; ``None`` stands for rules."""
-    if ours is None or theirs is None:
-        same = ours is theirs
-        names = [judge.spec if judge else "rules" for judge in (ours, theirs)]
-        return () if same else (f"judge ({names[0]} and {names[1]})",)
-    return helper_differences("judge", ours, theirs)
+    if ours is not None and theirs is not None:
+        return helper_differences("judge", ours, theirs)
+    names = [judge.spec if judge else "rules" for judge in (ours, theirs)]
+    return () if ours is theirs else (f"judge ({names[0]} and {names[1]})",)
 
 
 def helper_differences(
@@ -95,16 +101,14 @@ def helper_differences(
 ) -> tuple[str, ...]:
     """Return in words why two helping models are not the same one, nothing if they are."""
     a, b = to_wire(ours), to_wire(theirs)
-    differing = [
+    differing = ", ".join(
         f"{name} {a[name]!r} and {b[name]!r}"
         for name in SAME_JUDGE
         if a[name] != b[name]
-    ]
-    return (
-        (f"{role} ({ours.spec} and {theirs.spec}: {', '.join(differing)})",)
-        if differing
-        else ()
     )
+    if not differing:
+        return ()
+    return (f"{role} ({ours.spec} and {theirs.spec}: {differing})",)
 
 
 def incomparable(
@@ -122,20 +126,17 @@ def incomparable(
     """
     if model is None or baseline is None or baseline.model is None:
         return ()
-    differences = fingerprint_differences(model, baseline.model)[0]
+    differences = list(fingerprint_differences(model, baseline.model)[0])
     if judged:
-        differences = (*differences, *judge_differences(judge, baseline.judge))
+        differences += judge_differences(judge, baseline.judge)
+    # Under another name the settings differ, which the facts' digests tell.
+    theirs = {helper.spec: helper for helper in baseline.helpers}
     for writer in writers:
-        # Under another name the settings differ, which the facts' digests tell.
-        theirs = next(
-            (helper for helper in baseline.helpers if helper.spec == writer.spec), None
-        )
-        if theirs is not None:
-            differences = (
-                *differences,
-                *helper_differences("writer of distractors", writer, theirs),
+        if writer.spec in theirs:
+            differences += helper_differences(
+                "writer of distractors", writer, theirs[writer.spec]
             )
-    return differences
+    return tuple(differences)
 
 
 def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
@@ -156,7 +157,12 @@ def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
         for name in sorted(ours.keys() & theirs.keys())
         if name not in _NO_VERSIONS and theirs[name] and ours[name] != theirs[name]
     ]
-    if missing := _not_asked(run, baseline):
+    asked = {case_key(case.suite, case.id) for case in run.cases}
+    suites = {key.partition("::")[0] for key in asked}
+    missing = sorted(
+        key for key in baseline.cases.keys() - asked if key.partition("::")[0] in suites
+    )
+    if missing:
         words = (
             "case of the baseline was"
             if len(missing) == 1
@@ -168,17 +174,6 @@ def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
             f"age: the baseline was blessed {days} days before this run; bless again when you can"
         )
     return tuple(differences)
-
-
-def _not_asked(run: Run, baseline: Baseline) -> list[str]:
-    """Return the keys of the baseline's cases that the run lacks, of the suite files it has cases of."""
-    ours = {case_key(case.suite, case.id) for case in run.cases}
-    suites = {key.partition("::")[0] for key in ours}
-    return sorted(
-        key
-        for key in baseline.cases
-        if key not in ours and key.partition("::")[0] in suites
-    )
 
 
 def _days(then: str, now: str) -> int:
@@ -193,7 +188,7 @@ def _days(then: str, now: str) -> int:
 
 def _shown_value(value: object) -> str:
     is_digest = isinstance(value, str) and len(value) == _DIGEST
-    return repr(value[:_TOLD]) if is_digest and isinstance(value, str) else repr(value)
+    return repr(str(value)[:_TOLD] if is_digest else value)
 
 
 def setting_differences(
@@ -205,7 +200,7 @@ def setting_differences(
     """
     before, now = dict(theirs), dict(ours)
     differing = []
-    for name in (*now, *(name for name in before if name not in now)):
+    for name in dict.fromkeys([*now, *before]):
         other = OWN_WORDING if name in WORDING_FIELDS else None
         mine, given = now.get(name, other), before.get(name, other)
         if mine is not None and given is not None and mine != given:
@@ -230,31 +225,25 @@ def prompt_differences(
         if (mine := read_digest(ours)) is not None
         and (given := read_digest(theirs)) is not None
     ]
-    differences = [
-        *_bos(readable),
-        *_words(
-            readable, "the token ids of the prompts", lambda of: (of.prompts, of.count)
-        ),
-        *_words(readable, _SETTINGS, lambda of: of.settings),
-        *_words(readable, "accepted answers", lambda of: of.accepted),
-        *_words(
-            readable, "the draws (seed, distractors, contexts)", lambda of: of.draws
-        ),
-    ]
-    if another_tokenizer:
-        differences = [
-            f"{words}: another tokenizer" if "token ids" in words else words
-            for words in differences
+    differences = _bos(readable)
+    for what, parts in _PARTS:
+        facts = [
+            fact
+            for fact, ours, theirs in readable
+            if any(getattr(ours, part) != getattr(theirs, part) for part in parts)
         ]
-    if settings:
-        listed = ", ".join(
-            f"{name} ({_shown(mine)} and {_shown(given)})"
-            for name, mine, given in settings
-        )
-        differences = [
-            f"{_SETTINGS} {listed}" if words.startswith(_SETTINGS) else words
-            for words in differences
-        ]
+        if not facts:
+            continue
+        words = f"{what} on {len(facts)} of {_facts(len(readable))} (first: {facts[0]})"
+        if parts == ("settings",) and settings:
+            listed = (
+                f"{name} ({_shown(mine)} and {_shown(given)})"
+                for name, mine, given in settings
+            )
+            words = f"{what} {', '.join(listed)}"
+        elif "prompts" in parts and another_tokenizer:
+            words += ": another tokenizer"
+        differences.append(words)
     readable_facts = {fact for fact, _, _ in readable}
     unknown = [
         fact
@@ -284,17 +273,6 @@ def _bos(digests: Sequence[tuple[str, Digest, Digest]]) -> list[str]:
         for word, number in counts
         if number
     ]
-
-
-def _words(
-    digests: Sequence[tuple[str, Digest, Digest]],
-    what: str,
-    part: Callable[[Digest], object],
-) -> list[str]:
-    facts = [fact for fact, ours, theirs in digests if part(ours) != part(theirs)]
-    if not facts:
-        return []
-    return [f"{what} on {len(facts)} of {_facts(len(digests))} (first: {facts[0]})"]
 
 
 def _facts(n: int) -> str:

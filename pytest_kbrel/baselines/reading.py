@@ -70,22 +70,7 @@ def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
     try:
         outcomes = path / PurePath(meta["outcomes"]["file"]).name
         facts = sum(int(case["n"]) for case in meta["cases"].values())
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BaselineError(
-            f"{path}: not a baseline of this format: {type(error).__name__}: {error}; allowed: {ALLOWED}"
-        ) from None
-    try:
-        lines = read_compressed(outcomes, facts)
-    except FileNotFoundError:
-        raise BaselineError(
-            f"{outcomes}: is missing; allowed: the file as it was written; restore it, or bless again with "
-            f"--kb-baseline-update={name_or_path}"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise BaselineError(
-            f"{outcomes}: cannot be read: {error}; allowed: the file as it was written"
-        ) from None
-    try:
+        lines = _outcome_lines(outcomes, facts, name_or_path)
         if digest(lines) != meta["outcomes"]["sha256"]:
             raise BaselineError(
                 f"{outcomes}: found digest {digest(lines)[:12]}, {META} was written with "
@@ -95,6 +80,20 @@ def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BaselineError(
             f"{path}: not a baseline of this format: {type(error).__name__}: {error}; allowed: {ALLOWED}"
+        ) from None
+
+
+def _outcome_lines(outcomes: Path, facts: int, name: str) -> bytes:
+    try:
+        return read_compressed(outcomes, facts)
+    except FileNotFoundError:
+        raise BaselineError(
+            f"{outcomes}: is missing; allowed: the file as it was written; restore it, or bless again with "
+            f"--kb-baseline-update={name}"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise BaselineError(
+            f"{outcomes}: cannot be read: {error}; allowed: the file as it was written"
         ) from None
 
 
@@ -191,16 +190,9 @@ def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
         created=str(meta["created"]),
         reason=str(provenance["reason"]),
         commit=str(provenance["commit"]),
-        versions=tuple(
-            sorted(
-                (str(name), str(value))
-                for name, value in provenance["versions"].items()
-            )
-        ),
+        versions=_texts(provenance["versions"]),
         model=from_wire(Fingerprint, meta["model"]),
-        settings=tuple(
-            sorted((str(name), str(value)) for name, value in meta["settings"].items())
-        ),
+        settings=_texts(meta["settings"]),
         helpers=tuple(
             from_wire(Fingerprint, helper) for helper in meta.get("helpers", [])
         ),
@@ -209,27 +201,22 @@ def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
                 key=key,
                 table=tables[key],
                 metrics=_figures(case["metrics"]),
-                settings=tuple(
-                    sorted(
-                        (str(name), str(value))
-                        for name, value in case["settings"].items()
-                    )
-                ),
+                settings=_texts(case["settings"]),
             )
             for key, case in cases.items()
         },
     )
 
 
+def _texts(pairs: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((str(name), str(value)) for name, value in pairs.items()))
+
+
 def _figures(metrics: dict[str, Any]) -> tuple[tuple[str, float | None], ...]:
     """Return figures by name; ``None`` stands for one that no fact has."""
     for name, value in metrics.items():
-        if value is None:
-            continue
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
+        if value is not None and (
+            type(value) not in (int, float) or not math.isfinite(value)
         ):
             raise ValueError(f"{name} is {value!r}, which is no finite number")
     return tuple(sorted(metrics.items()))

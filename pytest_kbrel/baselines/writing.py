@@ -19,7 +19,6 @@ from typing import Any
 from pytest_kbrel.baselines.comparability import KEPT
 from pytest_kbrel.baselines.format import (
     META,
-    OLDER,
     SCHEMA_VERSION,
     case_key,
     digest,
@@ -57,7 +56,7 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
             "this run lacks; allowed: a run of all its suites, or another name"
         )
     data = dump_tables((_key(case), case.table) for case in results)
-    name = outcomes_name(digest(data))
+    name = f"outcomes-{digest(data)[:12]}.jsonl.xz"
     # What was kept, and how long loading took, says nothing about the answers.
     environment = {name: value for name, value in run.environment if name not in KEPT}
     meta = {
@@ -192,14 +191,9 @@ def _is_foreign(directory: Path) -> bool:
     return any(not is_ours(path.name) for path in directory.iterdir())
 
 
-def outcomes_name(digest: str) -> str:
-    """Return the name of the outcomes with this digest."""
-    return f"outcomes-{digest[:12]}.jsonl.xz"
-
-
 def is_ours(name: str) -> bool:
     """Return True if a file is part of a blessed run, or was to become one."""
-    return bool(_OURS.fullmatch(name)) or name in (META, *OLDER)
+    return bool(_OURS.fullmatch(name)) or name == META
 
 
 def replace_files(directory: Path, meta: bytes, outcomes: str, data: bytes) -> None:

@@ -5,6 +5,7 @@ The checks of suite files, their JSON Schema, reports and the formulas in ``metr
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Literal
@@ -22,7 +23,7 @@ class Metric:
     """A metric before any model has answered: its range and direction. ``high`` may be infinite.
 
     ``about`` is what it is, in one sentence. Rules that compare with a baseline are for metrics that are
-    ``comparable`` only.
+    ``comparable`` only, those that compare with a control for those that are ``controlled``.
     """
 
     name: str
@@ -31,16 +32,17 @@ class Metric:
     low: float = 0.0
     high: float = 1.0
     comparable: bool = True
-
-    @property
-    def range(self) -> str:
-        """The possible values in words."""
-        return f"at least {self.low:g} and at most {self.most:g}"
+    controlled: bool = False
 
     @property
     def most(self) -> float:
         """The most that a gate may state of it: ``high``, or a number far beyond all there are."""
         return min(self.high, FIGURE)
+
+    @property
+    def plain_rule(self) -> Literal["min", "max"]:
+        """The rule that a bare number stands for: the worst value that is still good."""
+        return "min" if self.better == "higher" else "max"
 
 
 # What each metric is, for whoever writes a gate on it: the JSON Schema of suite files shows it in editors.
@@ -138,6 +140,18 @@ _ABOUT: Mapping[str, str] = {
 }
 
 
+# What a metric is held against: what would be measured without knowledge (metrics/reliability.py).
+CONTROLS: Mapping[str, tuple[str, ...]] = {
+    "cr": ("cr_control_majority", "cr_control_shuffled"),
+    "ncr": ("ncr_control_majority",),
+    "c_correct": ("c_correct_control_random", "c_correct_control_shuffled"),
+    "c_wrong": ("c_wrong_control_random", "c_wrong_control_shuffled"),
+    "ccr": ("ccr_control_majority", "ccr_control_random", "ccr_control_shuffled"),
+    "cwr": ("cwr_control_random", "cwr_control_shuffled"),
+    "nccr": ("nccr_control_majority", "nccr_control_random", "nccr_control_shuffled"),
+}
+
+
 def _metrics(
     better: Better, low: float, high: float, names: str, *, comparable: bool = True
 ) -> dict[str, Metric]:
@@ -149,60 +163,41 @@ def _metrics(
             low=low,
             high=high,
             comparable=comparable,
+            controlled=name in CONTROLS,
         )
         for name in names.split()
     }
 
 
 METRICS: Mapping[str, Metric] = {
-    **_metrics("lower", 0, math.inf, "monitor monitor_ablated"),
     **_metrics(
-        "lower", 0, math.inf, "calls_monitor calls_study tokens_monitor tokens_study"
+        "lower",
+        0,
+        math.inf,
+        "monitor monitor_ablated calls_monitor calls_study tokens_monitor tokens_study",
     ),
     **_metrics("higher", 0, math.inf, "saving_calls saving_tokens"),
-    **_metrics("lower", 0, 1, "pfd ird"),
     **_metrics("lower", 0, 0.5, "accuracy_std"),
-    **_metrics(
-        "higher",
-        0,
-        1,
-        "anchor_prob accuracy accuracy_avg accuracy_max accuracy_min accuracy_base",
-    ),
-    **_metrics(
-        "higher", 0, 1, "accuracy_qa accuracy_wp accuracy_fc_pos accuracy_fc_neg"
-    ),
-    **_metrics("higher", 0, 1, "accuracy_positive accuracy_negative"),
-    **_metrics("higher", -1, 1, "delta_positive delta_negative"),
-    **_metrics(
-        "higher",
-        0,
-        1,
-        "accuracy_em accuracy_f1 accuracy_rouge_l accuracy_rules accuracy_macro",
-    ),
-    **_metrics(
-        "higher", 0, 1, "accuracy_head accuracy_torso accuracy_tail accuracy_top10"
-    ),
-    **_metrics(
-        "lower",
-        0,
-        1,
-        "hallucination hallucination_em hallucination_f1 hallucination_rouge_l",
-    ),
-    **_metrics(
-        "lower",
-        0,
-        1,
-        "hallucination_rules hallucination_macro missing missing_macro unparsable",
-    ),
-    **_metrics("lower", 0, 1, "choices_unread"),
-    **_metrics("lower", -1, 1, "gap"),
-    **_metrics("higher", 0, 1, "cr c_correct ccr ur iur"),
-    **_metrics("lower", 0, 1, "wr c_wrong cwr uninformative repetition none"),
     # Saying that one does not know is the open way of not answering, and the one that unsure shots teach.
-    **_metrics("higher", 0, 1, "unsure"),
-    **_metrics("higher", -1, 1, "ncr nccr avg"),
-    **_metrics("higher", 0, 1, "as_expected"),
-    **_metrics("lower", 0, 1, "selective_risk brier"),
+    **_metrics(
+        "higher",
+        0,
+        1,
+        "anchor_prob accuracy accuracy_avg accuracy_max accuracy_min accuracy_base accuracy_qa accuracy_wp "
+        "accuracy_fc_pos accuracy_fc_neg accuracy_positive accuracy_negative accuracy_em accuracy_f1 "
+        "accuracy_rouge_l accuracy_rules accuracy_macro accuracy_head accuracy_torso accuracy_tail "
+        "accuracy_top10 cr c_correct ccr ur iur unsure as_expected",
+    ),
+    **_metrics(
+        "lower",
+        0,
+        1,
+        "pfd ird hallucination hallucination_em hallucination_f1 hallucination_rouge_l hallucination_rules "
+        "hallucination_macro missing missing_macro unparsable choices_unread wr c_wrong cwr uninformative "
+        "repetition none selective_risk brier",
+    ),
+    **_metrics("higher", -1, 1, "delta_positive delta_negative ncr nccr avg"),
+    **_metrics("lower", -1, 1, "gap"),
     # They depend on the order or the bins of all facts: what one fact adds to a difference is not defined.
     **_metrics("higher", 0, 1, "auroc accuracy_at_80 accuracy_at_50", comparable=False),
     **_metrics("lower", 0, 1, "ece", comparable=False),
@@ -223,22 +218,25 @@ CHANGE_METRICS: Mapping[str, Metric] = {
 # What is measured and shown and no gate may be about: what would be measured without knowledge
 # (metrics/reliability.py), and what the distractors are like.
 SHOWN_ONLY: Mapping[str, Metric] = {
-    **_metrics("higher", 0, 1, "cr_control_majority cr_control_shuffled"),
-    **_metrics("higher", 0, 1, "c_correct_control_random c_correct_control_shuffled"),
-    **_metrics("lower", 0, 1, "c_wrong_control_random c_wrong_control_shuffled"),
     **_metrics(
-        "higher", 0, 1, "ccr_control_majority ccr_control_random ccr_control_shuffled"
+        "higher",
+        0,
+        1,
+        "cr_control_majority cr_control_shuffled c_correct_control_random c_correct_control_shuffled "
+        "ccr_control_majority ccr_control_random ccr_control_shuffled distractors_written "
+        "distractors_alike distractors_length",
     ),
-    **_metrics("lower", 0, 1, "cwr_control_random cwr_control_shuffled"),
+    **_metrics(
+        "lower",
+        0,
+        1,
+        "c_wrong_control_random c_wrong_control_shuffled cwr_control_random cwr_control_shuffled",
+    ),
     **_metrics(
         "higher",
         -1,
         1,
-        "ncr_control_majority nccr_control_majority nccr_control_random",
-    ),
-    **_metrics("higher", -1, 1, "nccr_control_shuffled"),
-    **_metrics(
-        "higher", 0, 1, "distractors_written distractors_alike distractors_length"
+        "ncr_control_majority nccr_control_majority nccr_control_random nccr_control_shuffled",
     ),
 }
 
@@ -269,7 +267,11 @@ SLICE_METRICS: Mapping[SliceKind, Mapping[str, Metric]] = {
     for kind, names in _SLICE_NAMES.items()
 }
 OVERALL_METRICS: Mapping[CaseKind, Mapping[str, Metric]] = {
-    probe: {name: METRICS[name] for name in names.split()}
+    # The controls are those of single slices.
+    probe: {
+        name: dataclasses.replace(METRICS[name], controlled=False)
+        for name in names.split()
+    }
     for probe, names in _OVERALL_NAMES.items()
 }
 
@@ -278,14 +280,3 @@ OVERALL_METRICS: Mapping[CaseKind, Mapping[str, Metric]] = {
 BESIDE: Mapping[str, tuple[str, ...]] = dict.fromkeys(
     ("monitor", "pfd", "ird", "monitor_ablated"), ("accuracy", "anchor_prob")
 )
-
-# What a metric is held against: what would be measured without knowledge (metrics/reliability.py).
-CONTROLS: Mapping[str, tuple[str, ...]] = {
-    "cr": ("cr_control_majority", "cr_control_shuffled"),
-    "ncr": ("ncr_control_majority",),
-    "c_correct": ("c_correct_control_random", "c_correct_control_shuffled"),
-    "c_wrong": ("c_wrong_control_random", "c_wrong_control_shuffled"),
-    "ccr": ("ccr_control_majority", "ccr_control_random", "ccr_control_shuffled"),
-    "cwr": ("cwr_control_random", "cwr_control_shuffled"),
-    "nccr": ("nccr_control_majority", "nccr_control_random", "nccr_control_shuffled"),
-}

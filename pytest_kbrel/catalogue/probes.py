@@ -52,7 +52,6 @@ class Setting:
     plain: tuple[str, ...] = ()
     not_from: tuple[str, ...] = ()
     bounds: Bounds = COUNT
-    default: str | int | None = None
 
 
 # The places in a text that must be filled in, and those that may be.
@@ -115,6 +114,12 @@ class Probe:
     subsets: tuple[str, ...] = ()
     overall_by: str = ""
 
+    def default(self, option: str) -> str | int:
+        """Return what a plain setting is where the suite is silent: the first of its words, or a number."""
+        of = self.options[option]
+        words: tuple[str | int, ...] = of.options or of.plain
+        return words[0] if words else int(getattr(self.settings(), option))
+
     def kind(self, slice_name: str) -> SliceKind:
         """Return the kind of a slice by its name; the first kind where the name says none."""
         first = slice_name.partition("-")[0]
@@ -154,11 +159,9 @@ class Probe:
 _STYLE = Setting(
     help="Whether examples stand in the prompt's text or are earlier turns of a conversation.",
     options=("text", "turns"),
-    default=HeadToTailSettings().example_style,
 )
 _WORDINGS = Setting(
     help="In how many wordings each fact is asked: its question, then its relation's other frames.",
-    default=HeadToTailSettings().wordings,
 )
 # These depend on the order of single answers, and not on a fact's mean over its wordings.
 _ONE_WORDING = dict.fromkeys(
@@ -175,12 +178,7 @@ _EXAMPLES: Places = (("question",), ("examples",))
 _SCORES = ("rules", "em", "f1", "rouge_l")
 
 
-def _new_tokens(settings: ProbeSettings) -> Setting:
-    return Setting(
-        help="Longest answer in tokens.",
-        bounds=NEW_TOKENS,
-        default=settings.max_new_tokens,
-    )
+_NEW_TOKENS = Setting(help="Longest answer in tokens.", bounds=NEW_TOKENS)
 
 
 MONITOR = Probe(
@@ -201,26 +199,21 @@ MONITOR = Probe(
         "variant": Setting(
             help="definition: the paper's formulas, every fact. published: as the authors' script does it.",
             options=("definition", "published"),
-            default=MonitorSettings().variant,
         ),
         "negatives": Setting(
             help="M, the number of misleading contexts a fact; fewer where the relation has fewer objects.",
-            default=MonitorSettings().negatives,
         ),
-        "max_new_tokens": _new_tokens(MonitorSettings()),
+        "max_new_tokens": _NEW_TOKENS,
         "formats": Setting(
             help="Questions only, or word prediction and fact checking of the relation's statements as well.",
             options=("questions", "all"),
-            default=MonitorSettings().formats,
         ),
         "study": Setting(
             help="The cells MONITOR needs, or all frames after all contexts, with the cost of both counted.",
             options=("monitor", "full"),
-            default=MonitorSettings().study,
         ),
         "ablation": Setting(
             help="How many frames monitor_ablated is computed over, the first one among them.",
-            default=MonitorSettings().ablation,
         ),
     },
     wording={
@@ -262,11 +255,10 @@ HEAD_TO_TAIL = Probe(
         "bucket_by": Setting(
             help="Subjects within a relation or a domain by popularity, or predicates within a domain.",
             options=("relation", "domain", "predicate"),
-            default="relation",
         ),
         "example_style": _STYLE,
         "wordings": _WORDINGS,
-        "max_new_tokens": _new_tokens(HeadToTailSettings()),
+        "max_new_tokens": _NEW_TOKENS,
     },
     wording={
         "prompt": "Which examples are shown, the text with {examples} and {question}, or both.",
@@ -305,36 +297,30 @@ RELIABILITY = Probe(
         "slice_by": Setting(
             help="Whether slices are made by the answers' type or by the facts' dataset as well.",
             options=SLICE_BY,
-            default="none",
         ),
         "choices": Setting(
             help="K, the number of multiple-choice questions a fact.",
-            default=ReliabilitySettings().choices,
         ),
         "distractors": Setting(
             help="How many wrong objects the questions draw their three from.",
             bounds=DISTRACTORS,
-            default=ReliabilitySettings().distractors,
         ),
         "distractors_from": Setting(
             help="Who writes the wrong options: facts, or the spec of a model such as openai/NAME.",
             plain=("facts",),
-            default=ReliabilitySettings().distractors_from,
         ),
         "retrieval": Setting(
             help="What finds what is most alike: tfidf, or an encoder: hf/PATH, openai/NAME.",
             plain=("tfidf",),
             not_from=("answers", "scripted", "vllm"),
-            default=ReliabilitySettings().retrieval,
         ),
         "example_style": _STYLE,
         "wordings": _WORDINGS,
         "controls": Setting(
             help="counted: controls that ask nothing. asked: the subject-shuffled one as well.",
             options=("counted", "asked"),
-            default=ReliabilitySettings().controls,
         ),
-        "max_new_tokens": _new_tokens(ReliabilitySettings()),
+        "max_new_tokens": _NEW_TOKENS,
     },
     wording={
         "prompt": "The text around a question, with {examples} and {question}.",

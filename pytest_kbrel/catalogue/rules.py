@@ -5,10 +5,11 @@ How a rule is judged is in :mod:`pytest_kbrel.gates.rules`, which has one functi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pytest_kbrel.bounds import SHARE, Bounds
+from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, Metric
 from pytest_kbrel.records import Gate, Rule, Suite, record
 
 # The keys of a two-sided tolerance, as suite files write it, with their meaning.
@@ -17,38 +18,19 @@ THRESHOLDS: Mapping[str, str] = {
     "beyond": "The gate fails if the change is significantly larger than this allows; default: half of what "
     "'within' allows.",
 }
-_PLAIN_NUMBER = "A single number is 'within'."
-
-
-def _value(low: float, high: float) -> Bounds:
-    return Bounds(low, high, whole=False)
-
-
-def _distance(low: float, high: float) -> Bounds:
-    return Bounds(0, high - low, whole=False)
-
-
-def _share(low: float, high: float) -> Bounds:
-    return SHARE
-
-
-def _half_drop(bound: float) -> float:
-    return bound / 2
-
-
-def _half_loss(bound: float) -> float:
-    return (1 + bound) / 2
 
 
 @record
 class GateRule:
-    """A rule of a gate, for metrics with values from ``low`` to ``high``.
+    """A rule of a gate.
 
-    ``about`` is what it demands, in one sentence. ``range(low, high)`` is what its bound may be.
+    ``about`` is what it demands, in one sentence. Its bound is a ``value`` of the metric, a ``distance``
+    between two, or a ``share``.
 
-    ``relative`` rules compare with a baseline: their bound is what the interval of the change must stay
-    within for a pass, and ``half(bound)`` what a change must exceed for a failure where the gate does not say
-    (``beyond``); a larger bound allows more where ``allows_more`` is 1, and less where it is -1;
+    Rules that have a bound which allows ``nothing`` are ``relative``, that is, they compare with a baseline:
+    the bound is what the interval of the change must stay within for a pass, and half of what it allows is
+    what a change must exceed for a failure where the gate does not say (``beyond``); a larger bound allows
+    more where ``allows_more`` is 1, and less where it is -1;
     ``not_shown`` are the words for a change that may be no more than ``{beyond}``. ``controlled`` rules
     compare with a control of the metric; a ``ratio`` is not defined for metrics that can be negative.
 
@@ -61,11 +43,11 @@ class GateRule:
 
     name: Rule
     about: str
-    range: Callable[[float, float], Bounds]
+    bound: Literal["value", "distance", "share"]
     allowed: str
     observed: str
     limit: Literal["at least", "at most", ""] = "at least"
-    half: Callable[[float], float] | None = None
+    nothing: float | None = None
     allows_more: Literal[1, -1] = 1
     not_shown: str = ""
     controlled: bool = False
@@ -76,25 +58,42 @@ class GateRule:
     @property
     def relative(self) -> bool:
         """Whether the rule compares with a baseline."""
-        return self.half is not None
-
-    def half_of(self, bound: float) -> float:
-        """Return half of what ``bound`` allows, in its own terms."""
-        assert self.half is not None
-        return self.half(bound)
+        return self.nothing is not None
 
     def beyond(self, gate: Gate) -> float:
         """Return what a change must significantly exceed for the gate to fail."""
-        return self.half_of(gate.bound) if gate.beyond is None else gate.beyond
+        if gate.beyond is not None:
+            return gate.beyond
+        assert self.nothing is not None
+        return (self.nothing + gate.bound) / 2
 
-    def range_in_words(self, low: float, high: float) -> str:
+    def is_for(self, metric: Metric) -> bool:
+        """Return True if a gate on ``metric`` may have the rule."""
+        if metric.name in CHANGE_METRICS:
+            return self.name == metric.plain_rule
+        return (
+            (metric.low >= 0 or not self.ratio)
+            and (metric.comparable or not self.relative)
+            and (metric.controlled or not self.controlled)
+        )
+
+    def bounds(self, metric: Metric) -> Bounds:
+        """Return what the bound may be."""
+        if self.bound == "share":
+            return SHARE
+        if self.bound == "distance":
+            return Bounds(0, metric.most - metric.low, whole=False)
+        return Bounds(metric.low, metric.most, whole=False)
+
+    def range_in_words(self, metric: Metric) -> str:
         """Return what the bound may be: ``at least 0 and at most 1``."""
-        bounds = self.range(low, high)
-        return f"{'above' if bounds.above else 'at least'} {bounds.least:g} and at most {bounds.most:g}"
+        bounds = self.bounds(metric)
+        least = "above" if bounds.above else "at least"
+        return f"{least} {bounds.least:g} and at most {bounds.most:g}"
 
-    def schema(self, low: float, high: float) -> dict[str, Any]:
+    def schema(self, metric: Metric) -> dict[str, Any]:
         """Return the JSON Schema of the bound, with what the rule demands as its description."""
-        bounds = self.range(low, high)
+        bounds = self.bounds(metric)
         least = "exclusiveMinimum" if bounds.above else "minimum"
         number = {"type": "number", least: bounds.least, "maximum": bounds.most}
         if not self.relative:
@@ -108,10 +107,8 @@ class GateRule:
             "required": ["within"],
             "additionalProperties": False,
         }
-        return {
-            "description": f"{self.about} {_PLAIN_NUMBER}",
-            "anyOf": [number, parts],
-        }
+        about = f"{self.about} A single number is 'within'."
+        return {"description": about, "anyOf": [number, parts]}
 
 
 GATE_RULES: Mapping[Rule, GateRule] = {
@@ -120,7 +117,7 @@ GATE_RULES: Mapping[Rule, GateRule] = {
         GateRule(
             name="min",
             about="The value must be at least this.",
-            range=_value,
+            bound="value",
             allowed="at least {bound}",
             observed="measured",
             synonyms=("gte", "ge", "minimum"),
@@ -128,7 +125,7 @@ GATE_RULES: Mapping[Rule, GateRule] = {
         GateRule(
             name="max",
             about="The value must be at most this.",
-            range=_value,
+            bound="value",
             limit="at most",
             allowed="at most {bound}",
             observed="measured",
@@ -137,9 +134,9 @@ GATE_RULES: Mapping[Rule, GateRule] = {
         GateRule(
             name="max_drop",
             about="Against the baseline, how much worse the value may become, in its own direction.",
-            half=_half_drop,
+            nothing=0.0,
             not_shown="by more than {beyond}",
-            range=_distance,
+            bound="distance",
             limit="",
             allowed="at most {bound} worse than {baseline}",
             observed="drop",
@@ -148,11 +145,11 @@ GATE_RULES: Mapping[Rule, GateRule] = {
         GateRule(
             name="recovery",
             about="Share of the baseline's value to recover; where lower is better, of its inverse.",
-            half=_half_loss,
+            nothing=1.0,
             allows_more=-1,
             not_shown="that less than {beyond} of it was recovered",
             ratio=True,
-            range=_share,
+            bound="share",
             allowed="at least {bound} of {baseline}'s value recovered",
             observed="recovered",
             explain="observed",
@@ -162,7 +159,7 @@ GATE_RULES: Mapping[Rule, GateRule] = {
             name="above_control",
             about="How much better than its best control the value must be.",
             controlled=True,
-            range=_distance,
+            bound="distance",
             allowed="at least {bound} better than the control",
             observed="above its control by",
             explain="reason",
@@ -177,9 +174,8 @@ def family_size(suite: Suite) -> int:
     All cases of the file count, slices and those over several, whatever is selected: a verdict depends on
     nothing else that ran.
     """
-    gates = [case.gates for case in suite.cases] + [
-        aggregate.gates for aggregate in suite.aggregates
-    ]
+    gates = [case.gates for case in suite.cases]
+    gates += [aggregate.gates for aggregate in suite.aggregates]
     return sum(
         any(GATE_RULES[gate.rule].relative for gate in of_case) for of_case in gates
     )

@@ -7,6 +7,8 @@ from typing import Literal
 
 from pytest_kbrel.records import Judgement, record
 
+Fails = Literal["always", "compared", "strict", "never"]
+
 
 @record
 class VerdictKind:
@@ -19,52 +21,28 @@ class VerdictKind:
 
     name: Judgement
     shown: str
-    fails: Literal["always", "compared", "strict", "never"]
+    fails: Fails
     markup: dict[str, bool]
 
 
+# Worst first.
+_TABLE: tuple[tuple[Judgement, str, Fails, str], ...] = (
+    ("fail", "failed", "always", "red bold"),
+    ("invalid", "invalid", "always", "red bold"),
+    ("not run", "not run", "always", "yellow bold"),
+    ("not comparable", "not comparable", "always", "yellow bold"),
+    ("no baseline", "no baseline", "compared", "yellow"),
+    ("inconclusive", "inconclusive", "strict", "yellow"),
+    ("pass", "passed", "never", "green"),
+)
 VERDICTS: Mapping[Judgement, VerdictKind] = {
-    verdict.name: verdict
-    for verdict in (
-        # Worst first.
-        VerdictKind(
-            name="fail",
-            shown="failed",
-            fails="always",
-            markup={"red": True, "bold": True},
-        ),
-        VerdictKind(
-            name="invalid",
-            shown="invalid",
-            fails="always",
-            markup={"red": True, "bold": True},
-        ),
-        VerdictKind(
-            name="not run",
-            shown="not run",
-            fails="always",
-            markup={"yellow": True, "bold": True},
-        ),
-        VerdictKind(
-            name="not comparable",
-            shown="not comparable",
-            fails="always",
-            markup={"yellow": True, "bold": True},
-        ),
-        VerdictKind(
-            name="no baseline",
-            shown="no baseline",
-            fails="compared",
-            markup={"yellow": True},
-        ),
-        VerdictKind(
-            name="inconclusive",
-            shown="inconclusive",
-            fails="strict",
-            markup={"yellow": True},
-        ),
-        VerdictKind(name="pass", shown="passed", fails="never", markup={"green": True}),
+    name: VerdictKind(
+        name=name,
+        shown=shown,
+        fails=fails,
+        markup=dict.fromkeys(markup.split(), True),
     )
+    for name, shown, fails, markup in _TABLE
 }
 SEVERITY: tuple[Judgement, ...] = tuple(VERDICTS)
 

@@ -11,12 +11,14 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.answer_kinds import Kind, kind_of
-from pytest_kbrel.records import Fact, Relation, record
+from pytest_kbrel.records import Fact, Relation, ReliabilitySettings, record
 
+# A question shows three distractors, and the model's own answer may be one of those there are.
+FEWEST = 4
 # From candidates as many times as many an encoder may choose the nearest.
 SPARE = 5
 # A wrong answer of at least this part of the length of the right one is as good as any; then as good as ...
@@ -38,51 +40,42 @@ def with_negatives(
     pool: Sequence[Fact],
     count: int,
     seed: int,
-    *,
-    at_least: int = 1,
 ) -> tuple[Fact, ...]:
     """Return the facts with up to ``count`` negatives each, drawn from the objects in ``pool``.
 
     A negative is an object of the same relation that is no accepted answer of the fact, nor of any fact of
     the pool with the same subject and relation, case apart. Facts that carry negatives keep theirs, cut at
     ``count``. A draw depends on seed, fact id and candidate only: a larger count extends a smaller one's
-    list, and a new fact in the pool disturbs few lists. Raises ``SuiteError`` when a fact has fewer than
-    ``at_least``.
+    list, and a new fact in the pool disturbs few lists. Raises ``SuiteError`` when a fact has none.
     """
     index = _Index(facts, pool)
-    return tuple(_filled(fact, index, count, seed, at_least) for fact in facts)
+    return tuple(_filled(fact, index, count, seed, 1) for fact in facts)
 
 
 def with_alike_negatives(
     facts: Sequence[Fact],
     pool: Sequence[Fact],
     relations: Mapping[str, Relation],
-    count: int,
+    settings: ReliabilitySettings,
     seed: int,
-    *,
-    questions: int,
-    at_least: int = 1,
-    spare: int = 1,
 ) -> DrawnNegatives:
     """Return the facts with negatives as :func:`with_negatives` does, drawn by kind in mixed relations.
 
     A relation is mixed where nothing says that its objects are of one kind (:func:`is_mixed`). There a
     negative is an object that is asked for by the same noun as the fact's, where there are enough of these to
-    make ``questions`` sets of three, else one of the same kind, and only where these are too few one of
-    another; among these the ones of similar length come first, in the order of a draw by seed, fact id and
-    candidate. With ``spare`` up to so many times ``count`` are returned, for somebody to choose the nearest.
+    make a set of three for each multiple-choice question, else one of the same kind, and only where these are
+    too few one of another; among these the ones of similar length come first, in the order of a draw by seed,
+    fact id and candidate. For an encoder that is to choose the nearest, :data:`SPARE` times as many are
+    returned. A model that writes distractors needs none, and is helped out with those there are.
     """
-    by_relation: dict[str, list[Fact]] = {
-        fact.relation: [] for fact in facts if not fact.negatives
-    }
-    for other in pool:
-        if other.relation in by_relation:
-            by_relation[other.relation].append(other)
-    mixed = {
-        name: _Kinds(others)
-        for name, others in by_relation.items()
-        if is_mixed(relations.get(name), others)
-    }
+    count, questions = settings.distractors, settings.choices
+    at_least = 0 if settings.writer else FEWEST
+    most = count * (SPARE if settings.encoder and not settings.writer else 1)
+    mixed: dict[str, _Kinds] = {}
+    for name in {fact.relation for fact in facts if not fact.negatives}:
+        others = [other for other in pool if other.relation == name]
+        if is_mixed(relations.get(name), others):
+            mixed[name] = _Kinds(others)
     index = _Index(facts, pool)
     # One of them may be what the model answers.
     sets = next(n for n in range(4, questions + 5) if math.comb(n - 1, 3) >= questions)
@@ -95,7 +88,7 @@ def with_alike_negatives(
             continue
         kinds = mixed[fact.relation]
         texts, same = _drawn(
-            fact, index, kinds, seed, enough=enough, count=count, most=count * spare
+            fact, index, kinds, seed, enough=enough, count=count, most=most
         )
         if len(texts) < at_least:
             raise _too_few(fact, len(texts), at_least)
@@ -175,31 +168,28 @@ def _drawn(
 
     There are up to ``most`` where ``enough`` are of its kind, else up to ``count``.
     """
-    wrong = index.spelling.get(fact.relation, {}).keys() - index.right(fact)
-
-    def ordered(folded: Iterable[str]) -> list[str]:
-        texts = [index.spelling[fact.relation][name] for name in folded]
-        return sorted(
-            texts,
-            key=lambda text: (
-                _length_class(fact.object, text),
-                _rank(fact, text, seed),
-            ),
-        )
-
+    spelling = index.spelling.get(fact.relation, {})
+    wrong = spelling.keys() - index.right(fact)
     own = kinds.of(fact)
     closest = kinds.closest.get(own.closest, set()) & wrong
-    if len(closest) >= enough:
-        chosen = ordered(closest)[:most]
-        return chosen, len(chosen)
     same = kinds.by_sort.get(own.sort, set()) & wrong - closest
-    if len(closest) + len(same) >= enough:
-        chosen = [*ordered(closest), *ordered(same)][:most]
-        return chosen, len(chosen)
-    chosen = [*ordered(closest), *ordered(same), *ordered(wrong - closest - same)][
-        :count
-    ]
-    return chosen, min(len(closest) + len(same), count)
+    alike = len(closest) + len(same)
+    parts = [closest, same, wrong - closest - same]
+    if len(closest) >= enough:
+        parts, alike = parts[:1], len(closest)
+    elif alike >= enough:
+        parts = parts[:2]
+    else:
+        most = count
+
+    def place(text: str) -> tuple[int, bytes]:
+        return _length_class(fact.object, text), _rank(fact, text, seed)
+
+    chosen: list[str] = []
+    for part in parts:
+        chosen += sorted((spelling[name] for name in part), key=place)
+    chosen = chosen[:most]
+    return chosen, min(alike, len(chosen))
 
 
 def _length_class(answer: str | None, text: str) -> int:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from pytest_kbrel.bounds import POPULARITY, Bounds, shown
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located import (
-    Entry,
     Node,
     describe,
+    iso_day,
     json_records,
-    json_rows,
     read_document,
     require_keys,
     unknown,
@@ -35,8 +35,6 @@ REQUIRED = ("relation", "subject", "object")
 _TEXTS = ("id", "relation", "subject", "object")
 _NOTES = ("source", "licence", "dataset", "duplicate_of", "group")
 LISTS = ("aliases", "negatives")
-# A value that a message shows whole.
-_SHOWN = 60
 _RANGE = Bounds(-1e300, 1e300, whole=False)
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "answer_type": ANSWER_TYPES,
@@ -47,46 +45,11 @@ KEYS = (
     *("valid_until", "language", "answer_range"),
 )
 
-_PUBLIC = (
-    "; a public dataset in a format of its own needs that format's name, in a suite under 'format' "
+FORM = (
+    'a facts file has one JSON object a line: {"relation": "P36", "subject": "Peru", "object": "Lima"}; '
+    "a public dataset in a format of its own needs that format's name, in a suite under 'format' "
     "(docs/datasets.md)"
 )
-FORM = 'a facts file has one JSON object a line: {"relation": "P36", "subject": "Peru", "object": "Lima"}'
-
-
-def read_facts(path: Path) -> tuple[Fact, ...]:
-    """Read all facts of a file; raises ``SuiteError`` with the line on the first that is wrong."""
-    return tuple(fact for _, fact in numbered_facts(path))
-
-
-def numbered_facts(path: Path) -> Iterator[tuple[int, Fact]]:
-    """Yield the facts of a file one by one with their line numbers; blank lines are skipped.
-
-    An absent ``id`` becomes ``relation:subject``. Ids are unique within a file.
-    """
-    first_line: dict[str, int] = {}
-    for line, value in json_rows(path, FORM):
-        # Of a file that is of another format already the first line is no fact.
-        foreign = not first_line and (
-            isinstance(value, SuiteError) or not set(REQUIRED) <= set(value)
-        )
-        if isinstance(value, SuiteError):
-            raise SuiteError(f"{value}{_PUBLIC}") if foreign else value
-        try:
-            fact = as_fact(value)
-        except ValueError as error:
-            raise SuiteError(
-                f"{error}{_PUBLIC if foreign else ''}", path, line
-            ) from None
-        if fact.id in first_line:
-            first = f"id {fact.id!r} stands twice; the first is on line {first_line[fact.id]}"
-            raise SuiteError(
-                f"{first}; allowed: an 'id' of its own for each fact", path, line
-            )
-        first_line[fact.id] = line
-        yield line, fact
-    if not first_line:
-        raise SuiteError(f"no facts found; {FORM}", path, 1)
 
 
 def as_fact(value: Mapping[str, Any]) -> Fact:
@@ -152,23 +115,18 @@ def _text(what: str, item: Any) -> None:
         or not item
         or item != item.strip()
         or len(item.splitlines()) != 1
+        or "\0" in item
     ):
-        raise ValueError(
-            f"{what} must be text of one line without space around it, found {describe(item)}"
-        )
-    if "\0" in item:
-        raise ValueError(f"{what} must be text without NUL, found {describe(item)}")
+        allowed = "text of one line without NUL or space around it"
+        raise ValueError(f"{what} must be {allowed}, found {describe(item)}")
 
 
 def check_date(item: Any) -> None:
     """Raise ``ValueError`` unless the value of ``valid_until`` is a day in ISO's form, or empty."""
-    try:
-        if item != "" and datetime.date.fromisoformat(item).isoformat() != item:
-            raise ValueError
-    except (TypeError, ValueError):
+    if not isinstance(item, str) or (item and iso_day(item) is None):
         raise ValueError(
             f"'valid_until' must be a date such as 2028-07-14, found {describe(item)}"
-        ) from None
+        )
 
 
 def check_language(item: Any) -> None:
@@ -183,10 +141,9 @@ def check_range(item: Any) -> tuple[float, float]:
     """Return the value of ``answer_range``; raises ``ValueError`` unless it is two numbers in their order."""
     ends = item if isinstance(item, (list, tuple)) else ()
     if len(ends) != 2 or not all(end in _RANGE for end in ends) or ends[0] > ends[1]:
-        shown = json.dumps(item, default=str)
         raise ValueError(
             "'answer_range' must be the least and the greatest number that is right, such as [118, 122], "
-            f"found {shown if len(shown) <= _SHOWN else describe(item)}"
+            f"found {shown(item)}"
         )
     return float(ends[0]), float(ends[1])
 
@@ -236,12 +193,7 @@ def _shot(value: dict[str, Any]) -> Shot:
     for key in value:
         if key not in _SHOT_KEYS:
             raise ValueError(unknown("key", key, _SHOT_KEYS, where="an example"))
-    for key in ("question", "answer"):
-        if key not in value:
-            keys = ", ".join(value) or "nothing"
-            raise ValueError(
-                f"the key {key!r} is missing; found: {keys}; needed: {_SHOTS_FORM}"
-            )
+    require_keys(value, "question", "answer")
     for key, item in value.items():
         if key == "answer" and item is None:
             continue
@@ -303,41 +255,46 @@ def read_relations(path: Path) -> tuple[Relation, ...]:
     return tuple(_relation(name, entry) for name, entry in entries.items())
 
 
-def _relation(name: str, entry: Entry) -> Relation:
-    if not ID.fullmatch(name):
-        raise entry.error(
-            f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)}"
-        )
-    keys = entry.node.keys(
-        f"relation {name}", _RELATION_KEYS, required=("label", "domain")
-    )
-    domain = keys["domain"].node
-    if not ID.fullmatch(domain.text("domain")):
-        raise domain.wrong("domain", "ASCII letters, digits, _ and .")
+def _relation(name: str, node: Node) -> Relation:
+    what = f"relation {name}"
+    keys, about = relation_keys(name, node, what, _RELATION_KEYS, ("label", "domain"))
+    popularity = keys.get("popularity")
     return Relation(
         id=name,
-        label=keys["label"].node.text("label"),
-        domain=domain.text("domain"),
         frames=_templates(keys, "frames", {"[X]": 1, "[Y]": 0}),
         statements=_templates(keys, "statements", {"[X]": 1, "[Y]": 1}),
-        answer_type=keys["answer_type"].node.choice("answer_type", ANSWER_TYPES)
-        if "answer_type" in keys
-        else "",
-        popularity=float(
-            keys["popularity"].node.number("popularity", str(POPULARITY), POPULARITY)
-        )
-        if "popularity" in keys
+        popularity=float(popularity.number("popularity", str(POPULARITY), POPULARITY))
+        if popularity
         else None,
+        **about,
     )
+
+
+def relation_keys(
+    name: str, node: Node, what: str, allowed: Sequence[str], required: Sequence[str]
+) -> tuple[dict[str, Node], dict[str, Any]]:
+    """Return the keys of a relation in YAML, and its label, domain and answer type by these names."""
+    if not ID.fullmatch(name):
+        raise node.error(
+            f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)}"
+        )
+    keys = node.keys(what, allowed, required)
+    about: dict[str, Any] = {"label": name, "domain": "open"}
+    about |= {key: keys[key].text(key) for key in about if key in keys}
+    if not ID.fullmatch(about["domain"]):
+        raise keys["domain"].wrong("domain", "ASCII letters, digits, _ and .")
+    if "answer_type" in keys:
+        about["answer_type"] = keys["answer_type"].choice("answer_type", ANSWER_TYPES)
+    return keys, about
 
 
 def _templates(
-    keys: dict[str, Entry], key: str, counts: dict[str, int]
+    keys: dict[str, Node], key: str, counts: dict[str, int]
 ) -> tuple[str, ...]:
-    if key not in keys or keys[key].node.value == ():
+    if key not in keys or keys[key].value == ():
         return ()
     seen: dict[str, Node] = {}
-    for node in keys[key].node.items(key, of="texts"):
+    for node in keys[key].items(key, of="texts"):
         text = node.text(f"each of {key}")
         for placeholder, count in counts.items():
             if text.count(placeholder) != count:
@@ -362,33 +319,23 @@ _PLAIN = re.compile(
 
 def relations_text(relations: Iterable[Relation]) -> str:
     """Return relations as the text of a relations file."""
-    lines = [
-        "# [X] is the subject, [Y] the object. The first frame is the base frame.\n"
-    ]
+    lines = ["# [X] is the subject, [Y] the object. The first frame is the base frame."]
     for relation in relations:
         name = relation.id if _PLAIN.fullmatch(relation.id) else _quoted(relation.id)
-        lines.append(
-            f"{name}:\n  label: {_quoted(relation.label)}\n  domain: {_quoted(relation.domain)}\n"
-        )
+        label, domain = _quoted(relation.label), _quoted(relation.domain)
+        lines += [f"{name}:", f"  label: {label}", f"  domain: {domain}"]
         if relation.answer_type:
-            lines.append(f"  answer_type: {relation.answer_type}\n")
+            lines.append(f"  answer_type: {relation.answer_type}")
         if relation.popularity is not None:
-            lines.append(f"  popularity: {relation.popularity!r}\n")
-        for key, texts in (
-            ("frames", relation.frames),
-            ("statements", relation.statements),
-        ):
-            if texts:
-                lines.append(
-                    f"  {key}:\n"
-                    + "".join(f"    - {_quoted(text)}\n" for text in texts)
-                )
-    return "".join(lines)
+            lines.append(f"  popularity: {relation.popularity!r}")
+        for key in ("frames", "statements"):
+            if texts := getattr(relation, key):
+                lines.append(f"  {key}:")
+                lines += [f"    - {_quoted(text)}" for text in texts]
+    return "\n".join(lines) + "\n"
 
 
 def _quoted(text: str) -> str:
-    import yaml
-
     return str(
         yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10**9)
     ).rstrip("\n")

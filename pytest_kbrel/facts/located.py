@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import re
@@ -10,7 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from pytest_kbrel.bounds import Bounds, meant_number, shown
+import yaml
+
+from pytest_kbrel.bounds import Bounds, shown
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import DOCUMENT, MIB, lines, parse, read_bytes
@@ -23,11 +26,14 @@ _ANY = Bounds(-1e300, 1e300, whole=False)
 
 @record
 class Node:
-    """One value of the tree: a scalar, a list or a mapping, with the line (from 1) on which it begins."""
+    """One value of the tree: a scalar, a list or a mapping.
+
+    ``line`` (from 1) is where it begins; of a value in a mapping, where its key stands.
+    """
 
     path: Path
     line: int
-    value: Scalar | tuple[Node, ...] | dict[str, Entry]
+    value: Scalar | tuple[Node, ...] | dict[str, Node]
 
     def error(self, message: str) -> SuiteError:
         """Return the error ``message`` at the line of this value."""
@@ -39,20 +45,20 @@ class Node:
             f"{what} must be {allowed}, found {describe(self.value)}{hint}"
         )
 
-    def mapping(self, what: str) -> dict[str, Entry]:
-        """Return the entries of a mapping."""
+    def mapping(self, what: str) -> dict[str, Node]:
+        """Return the values of a mapping by their keys."""
         if not isinstance(self.value, dict):
             raise self.wrong(what, "a mapping")
         return self.value
 
     def keys(
         self, what: str, allowed: Sequence[str], required: Sequence[str] = ()
-    ) -> dict[str, Entry]:
-        """Return the entries of a mapping that may have the ``allowed`` keys and must have the required."""
+    ) -> dict[str, Node]:
+        """Return the values of a mapping that may have the ``allowed`` keys and must have the required."""
         entries = self.mapping(what)
-        for key, entry in entries.items():
+        for key, node in entries.items():
             if key not in allowed:
-                raise entry.error(unknown("key", key, allowed, where=what))
+                raise node.error(unknown("key", key, allowed, where=what))
         for key in required:
             if key not in entries:
                 present = ", ".join(entries) or "nothing"
@@ -69,19 +75,18 @@ class Node:
 
     def text(self, what: str) -> str:
         """Return a text of one line that is not blank."""
-        allowed = "text of one line, not blank and without NUL"
-        if not isinstance(self.value, str):
-            scalar = isinstance(self.value, (bool, int, float, datetime.date))
-            raise self.wrong(
-                what, allowed, " (put it in quotes if text is meant)" if scalar else ""
-            )
+        value = self.value
         if (
-            not self.value.strip()
-            or len(self.value.splitlines()) != 1
-            or "\0" in self.value
+            isinstance(value, str)
+            and value.strip()
+            and len(value.splitlines()) == 1
+            and "\0" not in value
         ):
-            raise self.wrong(what, allowed)
-        return self.value
+            return value
+        scalar = isinstance(value, (bool, int, float, datetime.date))
+        hint = " (put it in quotes if text is meant)" if scalar else ""
+        allowed = "text of one line, not blank and without NUL"
+        raise self.wrong(what, allowed, hint)
 
     def number(
         self, what: str, allowed: str = "a number", bounds: Bounds = _ANY
@@ -90,13 +95,13 @@ class Node:
         if isinstance(self.value, (int, float)) and self.value in bounds:
             # Minus zero is zero, but would be printed with its sign.
             return self.value + 0
-        raise self.wrong(what, allowed, meant_number(self.value, bounds))
+        raise self.wrong(what, allowed)
 
     def integer(self, what: str, bounds: Bounds) -> int:
         """Return a whole number within ``bounds``."""
         if isinstance(self.value, int) and self.value in bounds:
             return self.value
-        raise self.wrong(what, str(bounds), meant_number(self.value, bounds))
+        raise self.wrong(what, str(bounds))
 
     def choice(self, what: str, options: Sequence[Option]) -> Option:
         """Return one of ``options``."""
@@ -108,29 +113,21 @@ class Node:
 
     def date(self, what: str) -> datetime.date:
         """Return a calendar day, plain or as quoted ISO text."""
-        value = self.value
-        if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value):
-            try:
-                return datetime.date.fromisoformat(value)
-            except ValueError:
-                pass
-        if isinstance(value, datetime.date) and not isinstance(
-            value, datetime.datetime
-        ):
-            return value
-        raise self.wrong(what, "a date such as 2026-11-01")
+        day = iso_day(self.value)
+        if day is None:
+            raise self.wrong(what, "a date such as 2026-11-01")
+        return day
 
 
-@record
-class Entry:
-    """A value of a mapping, and the line of its key."""
-
-    line: int
-    node: Node
-
-    def error(self, message: str) -> SuiteError:
-        """Return the error ``message`` at the key."""
-        return SuiteError(message, self.node.path, self.line)
+def iso_day(value: object) -> datetime.date | None:
+    """Return the day that a value is, or that a text such as 2026-11-01 names; else ``None``."""
+    text = str(value)
+    try:
+        day = datetime.date.fromisoformat(text)
+    except ValueError:
+        return None
+    # Other forms of ISO 8601 are read as well.
+    return day if day.isoformat() == text else None
 
 
 def describe(value: object) -> str:
@@ -155,15 +152,14 @@ def unknown(kind: str, word: str, allowed: Iterable[str], *, where: str = "") ->
     return f"unknown {kind} {shown(word)}{inside}; allowed: {', '.join(names)}{nearest(word, names)}"
 
 
-# YAML 1.1 reads 1e-3 as text; everybody who writes it means a number.
-_EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
 _DEEPEST = 50
 _TOO_DEEP = f"nested more than {_DEEPEST} levels deep; a suite needs 7"
 _LARGEST = 16 * MIB
 _MOST_VALUES = 300_000
-# What YAML 1.1 reads in other ways than who wrote it and than YAML 1.2: 1:30 as 90, 010 as 8.
-_SIXTIES, _OCTAL = re.compile(r"[-+0-9_.]+:[0-9_.:]+"), re.compile(r"[-+]?0[0-7_]+")
-_LONGEST_NUMBER = 60
+# YAML 1.1 reads 1e-3 as text; everybody who writes it means a number.
+_EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
+# YAML 1.1 reads 1:30 as 90 and 010 as 8, and takes long for thousands of digits.
+_MISREAD = re.compile(r".*:.*|[-+]?0[0-7_]+|.{61,}")
 _INDENTED_BY_TAB = re.compile(r" *\t")
 
 
@@ -179,13 +175,14 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
 
 def _unreadable(path: Path, error: OSError) -> SuiteError:
     """Return the error of a file that cannot be opened; of one that is not there, with the nearest name."""
-    beside = (
-        path.parent.iterdir()
-        if isinstance(error, FileNotFoundError) and path.parent.is_dir()
-        else ()
-    )
-    hint = nearest(path.name, sorted(file.name for file in beside))
+    hint = nearest_file(path) if isinstance(error, FileNotFoundError) else ""
     return SuiteError(f"cannot be read: {error.strerror}{hint}", path)
+
+
+def nearest_file(path: Path) -> str:
+    """Return the hint to the file beside one that is not there whose name is most like it."""
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    return nearest(path.name, sorted(file.name for file in beside))
 
 
 def require_keys(value: Mapping[str, Any], *keys: str) -> None:
@@ -217,154 +214,126 @@ def read_text(path: Path, most: int = DOCUMENT) -> str:
 
 def read_document(path: Path) -> Node:
     """Read a YAML file of one document into a tree."""
-    import yaml
-
     text = read_text(path, _LARGEST)
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        _check_shape(yaml.parse(text, Loader=loader), path)
-        root = yaml.compose(text, Loader=loader)
-        if root is None:
-            raise SuiteError("the file is empty; a mapping is needed", path, 1)
-        return _Tree(path, yaml.SafeLoader("")).node(root)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = (
-            mark.line + 1
-            if mark
-            else text.count("\n", 0, getattr(error, "position", 0)) + 1
-        )
-        problem = (
-            getattr(error, "problem", None)
-            or getattr(error, "reason", None)
-            or str(error)
-        )
-        if "nesting depth" in problem:
+        return _Tree(path, yaml.parse(text, Loader=loader)).document()
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise SuiteError(f"not valid YAML: {error.reason}", path, line) from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        fault = f"not valid YAML: {error.context or 'found'}: {error.problem}"
+        if "nesting depth" in fault:
             # The parser's own limit, in newer versions, is met before ours by what it reads ahead.
-            raise SuiteError(_TOO_DEEP, path, line) from None
-        context = getattr(error, "context", None)
-        fault = f"{context}: {problem}" if context else problem
-        if _INDENTED_BY_TAB.match(text.split("\n")[min(line - 1, text.count("\n"))]):
-            fault = "found a tab before the text; allowed: spaces, by which YAML is indented"
-        raise SuiteError(f"not valid YAML: {fault}", path, line) from None
-
-
-def _check_shape(events: Iterable[Any], path: Path) -> None:
-    # The C composer recurses without a limit and takes the process down with it.
-    depth = values = 0
-    for event in events:
-        name = type(event).__name__
-        depth += name.endswith("StartEvent") - name.endswith("EndEvent")
-        values += not name.endswith("EndEvent")
-        fault = ""
-        if values > _MOST_VALUES:
-            fault = f"found more than {_MOST_VALUES:,} values; allowed: at most {_MOST_VALUES:,}"
-        elif depth > _DEEPEST:
             fault = _TOO_DEEP
-        if fault:
-            raise SuiteError(fault, path, event.start_mark.line + 1)
+        elif any(map(_INDENTED_BY_TAB.match, text.split("\n")[line - 1 : line])):
+            fault = "not valid YAML: found a tab before the text; allowed: spaces"
+        raise SuiteError(fault, path, line) from None
 
 
 class _Tree:
-    """Turns composed YAML nodes into ``Node``, each once, however often an alias repeats it."""
+    """Turns the events of YAML's parser into nodes; an alias is the node it repeats, and no copy."""
 
-    def __init__(self, path: Path, constructor: Any) -> None:
+    def __init__(self, path: Path, events: Iterator[Any]) -> None:
         self.path = path
-        self.constructor = constructor
-        self.done: dict[int, Node] = {}
-        self.open: list[int] = []
+        self.events = events
+        self.constructor: Any = yaml.SafeLoader("")
+        self.anchors: dict[str, Node] = {}
+        self.values = 0
 
-    def node(self, raw: Any) -> Node:
-        line = raw.start_mark.line + 1
-        if id(raw) in self.open:
-            raise SuiteError(
-                "an alias refers to the value it stands in", self.path, line
-            )
-        if id(raw) not in self.done:
-            self.open.append(id(raw))
-            self.done[id(raw)] = Node(
-                path=self.path, line=line, value=self.value(raw, line)
-            )
-            self.open.pop()
-        return self.done[id(raw)]
+    def error(self, message: str, event: Any) -> SuiteError:
+        return SuiteError(message, self.path, event.start_mark.line + 1)
 
-    def value(
-        self, raw: Any, line: int
-    ) -> Scalar | tuple[Node, ...] | dict[str, Entry]:
-        if raw.id == "mapping":
-            return self.entries(raw)
-        if raw.id == "sequence":
-            return tuple(self.node(item) for item in raw.value)
-        if raw.tag == "tag:yaml.org,2002:str":
-            number = raw.style in (None, "") and _EXPONENT.fullmatch(raw.value)
-            return float(raw.value) if number else str(raw.value)
-        if raw.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
-            self.check_number(raw.value, line)
+    def document(self) -> Node:
+        """Return the root of the only document."""
+        root = None
+        for event in self.events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                if root is not None:
+                    raise self.error("a second document begins; allowed: one", event)
+                root = self.node(next(self.events), 0)
+        if root is None:
+            raise SuiteError("the file is empty; a mapping is needed", self.path, 1)
+        return root
+
+    def node(self, event: Any, depth: int) -> Node:
+        self.values += 1
+        if self.values > _MOST_VALUES:
+            most = f"{_MOST_VALUES:,} values"
+            raise self.error(f"found more than {most}; allowed: at most {most}", event)
+        if depth > _DEEPEST:
+            raise self.error(_TOO_DEEP, event)
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in self.anchors:
+                raise self.error("an alias refers to no value before it", event)
+            return self.anchors[event.anchor]
+        value: Scalar | tuple[Node, ...] | dict[str, Node]
+        if isinstance(event, yaml.ScalarEvent):
+            value = self.scalar(event)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            value = tuple(self.node(inner, depth + 1) for inner in self.inner())
+        else:
+            value = self.entries(depth + 1)
+        node = Node(path=self.path, line=event.start_mark.line + 1, value=value)
+        if event.anchor:
+            self.anchors[event.anchor] = node
+        return node
+
+    def inner(self) -> Iterator[Any]:
+        """Yield the first event of each value in a list or mapping that has begun, up to its end."""
+        for event in self.events:
+            if isinstance(event, yaml.CollectionEndEvent):
+                return
+            yield event
+
+    def entries(self, depth: int) -> dict[str, Node]:
+        entries: dict[str, Node] = {}
+        merged: list[Node] = []
+        for key in self.inner():
+            name = self.node(key, depth).value
+            node = self.node(next(self.events), depth)
+            if name == "<<":
+                merged += node.value if isinstance(node.value, tuple) else [node]
+            elif not isinstance(name, str):
+                hint = "put it in quotes if text is meant; a decimal number has a point: 0.4"
+                message = f"a key must be text, found {describe(name)} ({hint})"
+                raise self.error(message, key)
+            elif name in entries:
+                first = f"the first is on line {entries[name].line}"
+                raise self.error(f"key {shown(name)} stands twice; {first}", key)
+            else:
+                line = key.start_mark.line + 1
+                entries[name] = dataclasses.replace(node, line=line)
+        for base in merged:
+            for name, node in base.mapping("what << merges").items():
+                entries.setdefault(name, node)
+        return entries
+
+    def scalar(self, event: Any) -> Scalar:
+        text, tag, mark = event.value, event.tag, event.start_mark
+        if tag in (None, "!"):
+            tag = self.constructor.resolve(yaml.ScalarNode, text, event.implicit)
+        kind = tag.rpartition(":")[2]
+        if kind in ("str", "merge"):
+            is_number = event.implicit[0] and _EXPONENT.fullmatch(text)
+            return float(text) if is_number else text
+        if kind in ("int", "float") and _MISREAD.fullmatch(text):
+            raise self.error(
+                f"not a plain number: found {shown(text)}; allowed: a decimal number of up to 60 characters, "
+                "or quotes if text is meant",
+                event,
+            )
         try:
-            value: Scalar = self.constructor.construct_object(raw)
-        except (ValueError, OverflowError) as error:
-            raise SuiteError(
-                f"not a value: {shown(raw.value)} ({error})", self.path, line
-            ) from None
-        except (LookupError, AttributeError):
+            value = self.constructor.construct_object(yaml.ScalarNode(tag, text, mark))
+        except (ValueError, OverflowError, LookupError, AttributeError):
             # PyYAML takes for granted that a tag in the file suits the text behind it.
-            kind = raw.tag.rpartition(":")[2]
-            raise SuiteError(
-                f"not a value: {shown(raw.value)} is no {kind}", self.path, line
+            raise self.error(
+                f"not a value: {shown(text)} is no {kind}", event
             ) from None
         if not isinstance(value, (str, int, float, bool, datetime.date, type(None))):
-            raise SuiteError(
-                f"a value of the kind {raw.tag} is not allowed", self.path, line
-            )
+            raise self.error(f"a value of the kind {tag} is not allowed", event)
         return value
-
-    def check_number(self, text: str, line: int) -> None:
-        problem = ""
-        if len(text) > _LONGEST_NUMBER:
-            problem = (
-                f"it has {len(text):,} characters, allowed: at most {_LONGEST_NUMBER}"
-            )
-        elif _SIXTIES.fullmatch(text):
-            problem = "YAML reads it as a number to base 60"
-        elif _OCTAL.fullmatch(text):
-            problem = "YAML reads it as a number to base 8"
-        if problem:
-            raise SuiteError(
-                f"not a plain number: found {shown(text)}: {problem}; allowed: a decimal number, or quotes "
-                "if text is meant",
-                self.path,
-                line,
-            )
-
-    def entries(self, raw: Any) -> dict[str, Entry]:
-        entries: dict[str, Entry] = {}
-        merged: list[dict[str, Entry]] = []
-        for key, child in raw.value:
-            line = key.start_mark.line + 1
-            if key.tag == "tag:yaml.org,2002:merge":
-                bases = child.value if child.id == "sequence" else [child]
-                merged += [self.node(base).mapping("what << merges") for base in bases]
-                continue
-            name = self.node(key).value
-            if not isinstance(name, str):
-                hint = " (put it in quotes if text is meant)"
-                if isinstance(name, (int, float)) and not isinstance(name, bool):
-                    hint = " (put it in quotes if text is meant; a decimal number has a point: 0.4)"
-                raise SuiteError(
-                    f"a key must be text, found {describe(name)}{hint}", self.path, line
-                )
-            if name in entries:
-                first = entries[name].line
-                raise SuiteError(
-                    f"key {shown(name)} stands twice; the first is on line {first}",
-                    self.path,
-                    line,
-                )
-            entries[name] = Entry(line=line, node=self.node(child))
-        for base in merged:
-            for name, entry in base.items():
-                entries.setdefault(name, entry)
-        return entries
 
 
 def json_rows(
@@ -375,18 +344,13 @@ def json_rows(
     A line that is no JSON object is yielded as the error it is, so that a caller may go on behind it.
     ``form`` words what the file should look like. Raises ``SuiteError`` where the file cannot be read.
     """
-    first, line = True, 0
+    line = 0
     with open_file(path) as stream:
         try:
             for line, raw in enumerate(lines(stream), 1):
                 data = raw.removeprefix(b"\xef\xbb\xbf") if line == 1 else raw
-                if not data.strip():
-                    continue
-                try:
-                    yield line, json_object(data, form, first=first)
-                except ValueError as error:
-                    yield line, SuiteError(str(error), path, line)
-                first = False
+                if data.strip():
+                    yield line, json_object(data, form, path, line)
         except ValueError as error:
             raise SuiteError(str(error), path, line + 1) from None
 
@@ -401,47 +365,53 @@ def json_records(
     for line, row in json_rows(path, form):
         if isinstance(row, SuiteError):
             raise row
-        try:
+        with located(path, line):
             item = convert(row)
-        except ValueError as error:
-            raise SuiteError(str(error), path, line) from None
         yield line, item
 
 
-def json_object(data: bytes, form: str, *, first: bool = False) -> dict[str, Any]:
-    """Parse one JSON object; raises ``ValueError``. The ``first`` is shown when it is no JSON at all."""
+@contextmanager
+def located(path: Path, line: int | None = None) -> Iterator[None]:
+    """Make a ``ValueError`` of the block a ``SuiteError`` at this line."""
     try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"not UTF-8: found byte 0x{data[error.start]:02x}; {form}"
-        ) from None
-    value = json_value(text, form, first=first)
-    if not isinstance(value, dict):
-        raise ValueError(f"not a JSON object: found {describe(value)}; {form}")
-    return value
+        yield
+    except ValueError as error:
+        raise SuiteError(str(error), path, line) from None
 
 
-def json_value(text: str, form: str, *, first: bool = False) -> Any:
+def json_object(
+    data: bytes | str, form: str, path: Path, line: int
+) -> dict[str, Any] | SuiteError:
+    """Parse one JSON object, or return the error that it is none."""
+    try:
+        value = json_value(data, form)
+    except ValueError as error:
+        return SuiteError(str(error), path, line)
+    if isinstance(value, dict):
+        return value
+    return SuiteError(f"not a JSON object: found {describe(value)}; {form}", path, line)
+
+
+def json_value(data: bytes | str, form: str) -> Any:
     """Parse one JSON value: no key twice, no NaN, no half surrogate pairs; raises ``ValueError``."""
     try:
+        text = data if isinstance(data, str) else data.decode("utf-8")
         value = parse(text, _no_twins)
-    except json.JSONDecodeError as error:
-        fault = f"{error.msg} in column {error.colno}"
-        if first:
-            fault = f"found {describe(text.strip())}"
-            if text.strip() in ("{", "["):
-                fault = f"the line ends behind {text.strip()!r}: one value over several lines"
-        raise ValueError(f"not JSON: {fault}; {form}") from None
-    # A lone surrogate can be escaped in JSON but never written to a report.
-    if "\\u" in text:
-        try:
+        # A lone surrogate can be escaped in JSON but never written to a report.
+        if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise ValueError(
-                "found half a surrogate pair (\\ud800 to \\udfff); allowed: Unicode text"
-            ) from None
-    return value
+    except UnicodeDecodeError as error:
+        fault = f"not UTF-8: found byte 0x{error.object[error.start]:02x}"
+    except UnicodeEncodeError:
+        fault = (
+            "found half a surrogate pair (\\ud800 to \\udfff); allowed: Unicode text"
+        )
+    except json.JSONDecodeError as error:
+        text = describe(error.doc.strip())
+        fault = f"not JSON: {error.msg} in column {error.colno}, found {text}"
+    else:
+        return value
+    raise ValueError(f"{fault}; {form}")
 
 
 def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_kbrel.records import Bucket, Fact, Relation, Shot
 
+# In units of the least float above 0.
+_ONE = 1 << 1074
+
 
 def sample(
     facts: Sequence[Fact], limit: int | float | None, seed: int, cluster: str = "fact"
@@ -23,14 +26,16 @@ def sample(
     They are drawn round robin over the clusters that facts share by ``cluster``, so that as many clusters as
     possible have some. A whole number is a number of facts, a float in (0, 1] a share of them, rounded up;
     ``None`` means all. A draw depends on no fact of another cluster, and a larger limit keeps all that a
-    smaller one has. Raises ``ValueError`` on any other limit.
+    smaller one has.
     """
     if limit is None:
         return tuple(facts)
-    count = _count(limit, len(facts))
-    if count >= len(facts):
+    if isinstance(limit, float):
+        # 0.07 * 100 is 7.000000000000001 in binary and must not become 8.
+        limit = max(1, math.ceil(limit * len(facts) - 1e-9))
+    if limit >= len(facts):
         return tuple(facts)
-    return first_drawn(facts, count, seed, cluster)
+    return first_drawn(facts, limit, seed, cluster)
 
 
 def first_drawn(
@@ -49,17 +54,6 @@ def first_drawn(
     return tuple(fact for position, fact in enumerate(facts) if position in chosen)
 
 
-def _count(limit: int | float, total: int) -> int:
-    if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 1:
-        return limit
-    if isinstance(limit, float) and 0 < limit <= 1:
-        # 0.07 * 100 is 7.000000000000001 in binary and must not become 8.
-        return max(1, math.ceil(limit * total - 1e-9))
-    raise ValueError(
-        f"a limit is a whole number from 1 or a share above 0 up to 1.0, found {limit!r}"
-    )
-
-
 def buckets(popularity: Sequence[float]) -> tuple[Bucket, ...]:
     """Return the bucket of each item by the cumulative share of its popularity (section 2.1 of the paper).
 
@@ -68,16 +62,10 @@ def buckets(popularity: Sequence[float]) -> tuple[Bucket, ...]:
     an item that crosses a line goes to the lower bucket, and equal values always share one bucket. A top
     item with more than 1/3 of the total leaves the head empty; with more than 2/3 everything is tail.
 
-    The sums are exact, so the answer depends on no order of addition. Raises ``ValueError`` on a value that
-    is negative or not finite.
+    The sums are exact, so the answer depends on no order of addition.
     """
     if not popularity:
         return ()
-    for value in popularity:
-        if not math.isfinite(value) or value < 0:
-            raise ValueError(
-                f"popularity must be finite and not negative, found {value}"
-            )
     counted = sorted(Counter(popularity).items())
     tail, torso = bucket_lines(lambda: counted)
     return tuple(
@@ -93,34 +81,22 @@ def bucket_lines(
     ``counted`` yields each popularity once, ascending, with the number of items that have it. It is called
     twice, so that no more than one value need be held at a time; there must be one.
     """
-    total = _Sum()
-    for value, items in counted():
-        total.add(value, items)
+    total = sum(_units(value) * items for value, items in counted())
     tail: float | None = None
-    upto = _Sum()
+    upto = 0
     for value, items in counted():
-        upto.add(value, items)
-        if tail is None and upto.reaches(1, total):
+        upto += _units(value) * items
+        if tail is None and 3 * upto >= total:
             tail = value
-        if tail is not None and upto.reaches(2, total):
+        if tail is not None and 3 * upto >= 2 * total:
             return tail, value
     raise ValueError("no popularity to bucket by")
 
 
-class _Sum:
-    """An exact sum of floats: they are fractions whose denominators are powers of two."""
-
-    def __init__(self) -> None:
-        self.top, self.bottom = 0, 1
-
-    def add(self, value: float, times: int) -> None:
-        top, bottom = value.as_integer_ratio()
-        if bottom > self.bottom:
-            self.top, self.bottom = self.top * (bottom // self.bottom), bottom
-        self.top += top * (self.bottom // bottom) * times
-
-    def reaches(self, thirds: int, total: _Sum) -> bool:
-        return 3 * self.top * total.bottom >= thirds * total.top * self.bottom
+def _units(value: float) -> int:
+    """Return a float as a multiple of the least one, for sums that are exact."""
+    numerator, denominator = value.as_integer_ratio()
+    return numerator * (_ONE // denominator)
 
 
 def fact_buckets(facts: Sequence[Fact]) -> dict[str, Bucket]:
@@ -157,47 +133,36 @@ def in_domain_examples(
     for name in dict.fromkeys(fact.relation for fact in facts):
         for fact in by_relation.get(name, ()):
             if fact.object is not None:
-                pools.setdefault(_template(fact), []).append(
-                    (_rank(f"{seed}\0\0{fact.id}"), fact)
-                )
+                entry = _rank(f"{seed}\0\0{fact.id}"), fact
+                pools.setdefault((name, fact.question is None), []).append(entry)
     for pool in pools.values():
-        pool.sort(key=lambda entry: entry[0])
-    return tuple(
-        (fact.id, _example(fact, pools.get(_template(fact), []), relations, seed))
-        for fact in facts
-    )
+        pool.sort(key=_first)
+
+    def example(fact: Fact) -> tuple[Shot, ...]:
+        pool = pools.get((fact.relation, fact.question is None), [])
+        own = {answer.casefold() for answer in fact.accepted}
+        # The pool as a ring, from a start of the fact's own on to the first that fits: a draw costs no pass
+        # over a large relation, and a new fact in the pool concerns those only whose search ends at it.
+        start = bisect.bisect(pool, _rank(f"{seed}\0example\0{fact.id}"), key=_first)
+        for step in range(len(pool)):
+            other = pool[(start + step) % len(pool)][1]
+            answers = {answer.casefold() for answer in other.accepted}
+            names = fact.subject.casefold(), other.subject.casefold()
+            if (
+                names[0] != names[1]
+                and own.isdisjoint({*answers, names[1]})
+                and names[0] not in answers
+            ):
+                question = other.questions(relations[other.relation])[0]
+                return (Shot(question=question, answer=other.object),)
+        return ()
+
+    return tuple((fact.id, example(fact)) for fact in facts)
 
 
 def _rank(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _template(fact: Fact) -> tuple[str, bool]:
-    return fact.relation, fact.question is None
-
-
-def _example(
-    fact: Fact,
-    pool: Sequence[tuple[bytes, Fact]],
-    relations: Mapping[str, Relation],
-    seed: int,
-) -> tuple[Shot, ...]:
-    own = {answer.casefold() for answer in fact.accepted}
-    # The pool as a ring, from a start of the fact's own on to the first that fits: a draw costs no pass over
-    # a large relation, and a new fact in the pool concerns those only whose search ends at it.
-    start = bisect.bisect(
-        pool, _rank(f"{seed}\0example\0{fact.id}"), key=lambda entry: entry[0]
-    )
-    for step in range(len(pool)):
-        other = pool[(start + step) % len(pool)][1]
-        answers = {answer.casefold() for answer in other.accepted}
-        names = fact.subject.casefold(), other.subject.casefold()
-        if (
-            names[0] != names[1]
-            and own.isdisjoint({*answers, names[1]})
-            and names[0] not in answers
-        ):
-            frames = relations[other.relation].frames
-            question = other.question or frames[0].replace("[X]", other.subject)
-            return (Shot(question=question, answer=other.object),)
-    return ()
+def _first(entry: tuple[bytes, Fact]) -> bytes:
+    return entry[0]

@@ -89,15 +89,8 @@ def make_unseen(
     Wrong options (``negatives``, exactly 20) come from ``facts``. Years of the past lie before ``as_of``, the
     day the questions are made; what is asked of the future happens after ``expires``. The same seed and the
     same facts, in whatever order, give the same questions, whatever the day is; each says from when on it may
-    have an answer (``valid_until``). Raises ``ValueError`` when ``expires`` is before
-    ``as_of`` or ``count`` below 1.
+    have an answer (``valid_until``). Raises ``ValueError`` when there are not so many.
     """
-    if count < 1:
-        raise ValueError(f"count must be at least 1, found {count}")
-    if expires < as_of:
-        raise ValueError(
-            f"expires must not lie before as_of, found {expires} before {as_of}"
-        )
     pools = option_pools(facts, as_of)
     real_names = {
         name.casefold() for fact in facts for name in (fact.subject, *fact.accepted)
@@ -108,32 +101,31 @@ def make_unseen(
     while len(made) < count:
         kind = KINDS[turn % len(KINDS)]
         turn += 1
-        subject, question, year = _fresh(
-            kind, rng, pools["countries"], expires, real_names, made
-        )
-        options = dates_of(year) if kind.options == "dates" else pools[kind.options]
-        allowed = [option for option in options if option != subject]
-        made[question] = dataclasses.replace(
-            _as_fact(kind, kind.slug, subject, question, year),
+        # Few countries and years make few questions: look further ahead.
+        for horizon in range(8, _MOST_ATTEMPTS + 1):
+            fact = draw_question(
+                kind,
+                rng,
+                countries=pools["countries"],
+                after=expires.year,
+                horizon=horizon,
+            )
+            is_real = fact.subject.casefold() in real_names
+            if fact.question not in made and (kind.about == "country" or not is_real):
+                break
+        else:
+            each = len(made) // len(KINDS)
+            raise ValueError(f"{kind.slug} has no more than {each} different questions")
+        # Nobody knows the day of an election before its year.
+        options = pools.get(kind.options) or dates_of(fact.valid_until[:4])
+        allowed = [option for option in options if option != fact.subject]
+        made[fact.question or ""] = dataclasses.replace(
+            fact,
             negatives=tuple(rng.sample(allowed, DISTRACTORS)),
             source="pytest-kbrel",
             licence="Apache-2.0",
         )
     return tuple(made.values())
-
-
-def _as_fact(
-    kind: UnseenKind, prefix: str, subject: str, question: str, year: int
-) -> Fact:
-    return Fact(
-        id=f"{prefix}-{hashlib.sha256(question.encode()).hexdigest()[:10]}",
-        relation=kind.slug,
-        subject=subject,
-        object=None,
-        question=question,
-        answer_type=kind.answer_type,
-        valid_until=kind.valid_until(year),
-    )
 
 
 def unseen_examples(
@@ -153,44 +145,19 @@ def unseen_examples(
     kinds = [kind for kind in KINDS if after is not None or kind.about != "country"]
     countries = option_pools(facts, datetime.date(after or 2000, 1, 1))["countries"]
     rng = random.Random(f"unseen examples {seed}")
-    taken = set(avoid)
+    taken: set[str | None] = {*avoid}
     made: list[Fact] = []
     for turn in range(count * _MOST_ATTEMPTS):
         if len(made) == count:
             break
         kind = kinds[turn % len(kinds)]
-        subject, question, year = draw_question(
+        fact = draw_question(
             kind, rng, countries=countries, after=after or 0, training=True
         )
-        if question not in taken:
-            taken.add(question)
-            made.append(_as_fact(kind, "example", subject, question, year))
+        if fact.question not in taken:
+            taken.add(fact.question)
+            made.append(fact)
     return tuple(made)
-
-
-def _fresh(
-    kind: UnseenKind,
-    rng: random.Random,
-    countries: Sequence[str],
-    expires: datetime.date,
-    real_names: set[str],
-    made: Mapping[str, Fact],
-) -> tuple[str, str, int]:
-    horizon = 8
-    while True:
-        subject, question, year = draw_question(
-            kind, rng, countries=countries, after=expires.year, horizon=horizon
-        )
-        if question not in made and (
-            kind.about == "country" or subject.casefold() not in real_names
-        ):
-            return subject, question, year
-        # Few countries and years make few questions: look further ahead.
-        horizon += 1
-        if horizon > _MOST_ATTEMPTS:
-            raise ValueError(
-                f"{kind.slug} has no more than {len(made) // len(KINDS)} different questions"
-            )
 
 
 def draw_question(
@@ -201,21 +168,31 @@ def draw_question(
     after: int,
     horizon: int = 8,
     training: bool = False,
-) -> tuple[str, str, int]:
-    """Draw one question of a kind: (what it is about, question, year asked about or 0).
+) -> Fact:
+    """Draw one question of a kind.
 
     ``training`` draws from the half of the invented names that :func:`make_unseen` never draws. ``after`` is
     a year; events lie in later ones, at most ``horizon`` editions ahead.
     """
-    wording = rng.choice(kind.wordings)
+    question = rng.choice(kind.wordings)
+    year = 0
     if kind.about == "country":
         start, every = _EVENTS.get(kind.event, (0, 1))
         first = after + 1 + (start - after - 1) % every
         year = first + every * rng.randrange(horizon)
         subject = rng.choice(countries)
-        return subject, wording.replace("[X]", subject).replace("[T]", str(year)), year
-    subject = invent_name(kind.about, rng, training=training)
-    return subject, wording.replace("[X]", subject), 0
+    else:
+        subject = invent_name(kind.about, rng, training=training)
+    question = question.replace("[X]", subject).replace("[T]", str(year))
+    return Fact(
+        id=f"{kind.slug}-{hashlib.sha256(question.encode()).hexdigest()[:10]}",
+        relation=kind.slug,
+        subject=subject,
+        object=None,
+        question=question,
+        answer_type=kind.answer_type,
+        valid_until=kind.valid_until(year),
+    )
 
 
 def invent_name(
@@ -258,7 +235,7 @@ _WHERE: Mapping[str, tuple[tuple[str, str], ...]] = {
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 
 
-def dates_of(year: int) -> tuple[str, ...]:
+def dates_of(year: str) -> tuple[str, ...]:
     """Return the days of a year as ``5 March 2031``, without the last days of the months."""
     return tuple(
         f"{day} {month} {year}" for month in _MONTHS.split("|") for day in range(1, 29)

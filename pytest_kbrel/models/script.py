@@ -28,7 +28,7 @@ from pathlib import Path
 
 from pytest_kbrel.bounds import DELAY
 from pytest_kbrel.errors import ModelError, SuiteError
-from pytest_kbrel.facts.located import Entry, Node, json_rows, read_document
+from pytest_kbrel.facts.located import Node, json_rows, read_document
 from pytest_kbrel.records import record
 
 ENDINGS = ".yaml, .yml or .jsonl"
@@ -175,10 +175,8 @@ def read_script(path: Path) -> Script:
 
 def _yaml(path: Path) -> tuple[tuple[Node, ...], Node | None]:
     entries = read_document(path).keys("a script", ("rules", "default"))
-    rules = (
-        entries["rules"].node.items("`rules`", "rules") if "rules" in entries else ()
-    )
-    return rules, entries["default"].node if "default" in entries else None
+    rules = entries["rules"].items("`rules`", "rules") if "rules" in entries else ()
+    return rules, entries.get("default")
 
 
 def _json_lines(path: Path) -> tuple[tuple[Node, ...], Node | None]:
@@ -195,16 +193,13 @@ def _json_lines(path: Path) -> tuple[tuple[Node, ...], Node | None]:
                 "a second default; the first is on line " + str(default.line)
             )
         else:
-            default = node.keys("the line of the default", ("default",))["default"].node
+            default = node.keys("the line of the default", ("default",))["default"]
     return tuple(rules), default
 
 
 def _located(path: Path, line: int, value: object) -> Node:
     if isinstance(value, dict):
-        entries = {
-            key: Entry(line=line, node=_located(path, line, item))
-            for key, item in value.items()
-        }
+        entries = {key: _located(path, line, item) for key, item in value.items()}
         return Node(path=path, line=line, value=entries)
     if isinstance(value, list):
         return Node(
@@ -218,10 +213,7 @@ def _located(path: Path, line: int, value: object) -> Node:
 
 def _rule(node: Node, conditions: tuple[str, ...]) -> ScriptRule:
     what = "a rule" if conditions else "the default"
-    entries = {
-        key: entry.node
-        for key, entry in node.keys(what, (*conditions, *_OUTCOMES)).items()
-    }
+    entries = node.keys(what, (*conditions, *_OUTCOMES))
     if conditions and len(entries.keys() & set(conditions)) != 1:
         raise node.error(
             f"a rule has one of {', '.join(conditions)}; found: {', '.join(entries) or 'nothing'}"
@@ -281,12 +273,7 @@ def _check_groups(node: Node, pattern: re.Pattern[str], text: str) -> None:
 
 
 def _step(node: Node) -> ScriptedStep:
-    entries = {
-        key: entry.node
-        for key, entry in node.keys(
-            "a step", ("token", "probability", "watched"), ("token",)
-        ).items()
-    }
+    entries = node.keys("a step", ("token", "probability", "watched"), ("token",))
     token = entries["token"].value
     if not isinstance(token, str):
         raise entries["token"].wrong("`token`", "text")
@@ -300,8 +287,7 @@ def _step(node: Node) -> ScriptedStep:
 def _probability(node: Node) -> Probabilities | Mapping[str, Probabilities]:
     if isinstance(node.value, dict):
         return {
-            name.strip(): _probabilities(entry.node)
-            for name, entry in node.value.items()
+            name.strip(): _probabilities(entry) for name, entry in node.value.items()
         }
     return _probabilities(node)
 

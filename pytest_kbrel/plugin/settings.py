@@ -18,10 +18,8 @@ from pytest_kbrel.bounds import (
     FLAG_SEED,
     LIMIT,
     PRICE,
-    SHARE,
     TOP_K,
     limit_value,
-    meant_number,
     shown,
 )
 from pytest_kbrel.errors import KbrelError, nearest
@@ -137,9 +135,7 @@ def _read(
     try:
         return read(text)
     except ValueError:
-        hint = nearest(text, words) or (
-            meant_number(text, SHARE) if name == "limit" else ""
-        )
+        hint = nearest(text, words)
         raise pytest.UsageError(
             f"{origin_of(config, name)}: found {shown(text)}; allowed: {allowed}{hint}"
         ) from None

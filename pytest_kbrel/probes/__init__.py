@@ -12,6 +12,7 @@ from pytest_kbrel.probes.base import (
     ProbeResult,
     ProbeRun,
     check_wording,
+    with_columns,
     without_missing,
 )
 from pytest_kbrel.probes.monitor.cells import with_equal_negatives
@@ -21,12 +22,10 @@ from pytest_kbrel.records import (
     Case,
     Exchange,
     Fact,
-    Outcome,
     ProbeName,
     Request,
     Response,
     Table,
-    record,
 )
 
 # ``answer(requests, to)`` returns one response for each request, in order.
@@ -34,19 +33,11 @@ Answer = Callable[[Sequence[Request], str], Sequence[Response]]
 Keep = Callable[[Sequence[Exchange]], None]
 
 
-@record
-class Implementation:
-    """The code of a probe. ``level`` makes facts alike that are asked in several chunks."""
-
-    run: Callable[[Case], ProbeRun]
-    level: Callable[[Case], Case] = lambda case: case
-
-
 # The code behind the records of ``catalogue/probes.py``.
-IMPLEMENTATIONS: Mapping[ProbeName, Implementation] = {
-    "monitor": Implementation(run=monitor.run, level=with_equal_negatives),
-    "head_to_tail": Implementation(run=head_to_tail.run),
-    "reliability": Implementation(run=reliability.run),
+IMPLEMENTATIONS: Mapping[ProbeName, Callable[[Case], ProbeRun]] = {
+    "monitor": monitor.run,
+    "head_to_tail": head_to_tail.run,
+    "reliability": reliability.run,
 }
 # How many facts are asked at a time.
 CHUNK_FACTS: dict[ProbeName, int] = {
@@ -57,7 +48,7 @@ CHUNK_FACTS: dict[ProbeName, int] = {
 def open_case(case: Case) -> ProbeRun:
     """Start the probe of a case; ``SuiteError`` where it has the settings of another, or no facts."""
     _check(case)
-    run = IMPLEMENTATIONS[case.probe].run
+    run = IMPLEMENTATIONS[case.probe]
     return run(case) if count_of(case) == 1 else run_wordings(case, run)
 
 
@@ -85,7 +76,7 @@ def chunks_of(case: Case) -> Iterator[Case]:
     """
     size = chunk_size(case)
     if len(case.facts) > size:
-        case = IMPLEMENTATIONS[case.probe].level(case)
+        case = _leveled(case)
     for start in range(0, max(1, len(case.facts)), size):
         yield dataclasses.replace(case, facts=case.facts[start : start + size])
 
@@ -95,9 +86,7 @@ def parts_of(case: Case, facts: Sequence[Sequence[Fact]]) -> tuple[Case, ...]:
 
     Raises ``SuiteError`` as :func:`chunks_of` does.
     """
-    if len(facts) < 2:
-        return (case,)
-    return _leveled(case, facts)
+    return (case,) if len(facts) < 2 else tuple(part_of(case, part) for part in facts)
 
 
 def part_of(case: Case, facts: Sequence[Fact]) -> Case:
@@ -105,15 +94,14 @@ def part_of(case: Case, facts: Sequence[Fact]) -> Case:
 
     Raises ``SuiteError`` as :func:`chunks_of` does.
     """
-    return _leveled(case, [facts])[0]
+    leveled = {fact.id: fact for fact in _leveled(case).facts}
+    return dataclasses.replace(case, facts=tuple(leveled[fact.id] for fact in facts))
 
 
-def _leveled(case: Case, facts: Sequence[Sequence[Fact]]) -> tuple[Case, ...]:
-    level = {fact.id: fact for fact in IMPLEMENTATIONS[case.probe].level(case).facts}
-    return tuple(
-        dataclasses.replace(case, facts=tuple(level[fact.id] for fact in part))
-        for part in facts
-    )
+def _leveled(case: Case) -> Case:
+    """Return the case with all that its facts must share when they are asked in several chunks."""
+    contexts = PROBES[case.probe].reads == "contexts"
+    return with_equal_negatives(case) if contexts else case
 
 
 def merge_chunks(
@@ -127,7 +115,7 @@ def merge_chunks(
         for name in tables[0].columns
         if all(name in table.columns for table in tables)
     )
-    rows = tuple(row for table in tables for row in _with_columns(table, columns))
+    rows = tuple(row for table in tables for row in with_columns(table, columns).rows)
     if order:
         positions = {fact.id: position for position, fact in enumerate(order)}
         rows = tuple(sorted(rows, key=lambda row: positions[row.fact_id]))
@@ -136,16 +124,6 @@ def merge_chunks(
         table=table,
         errors=tuple(error for result in results for error in result.errors),
         moved=tuple(moved for result in results for moved in result.moved),
-    )
-
-
-def _with_columns(table: Table, columns: tuple[str, ...]) -> tuple[Outcome, ...]:
-    if table.columns == columns:
-        return table.rows
-    indices = [table.columns.index(name) for name in columns]
-    return tuple(
-        dataclasses.replace(row, values=tuple(row.values[index] for index in indices))
-        for row in table.rows
     )
 
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from pytest_kbrel.catalogue.probes import probe_of_settings
 from pytest_kbrel.errors import ResponseError, SuiteError
+from pytest_kbrel.judges.rules import Judged
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.probes.prompts import (
     CHOICE,
@@ -160,6 +161,30 @@ def digest_of(
     return str(digest)
 
 
+def outcome_of(
+    case: Case,
+    fact: Fact,
+    answer: Generated,
+    verdict: Judged,
+    values: Sequence[float],
+    prompt_digest: str,
+) -> Outcome:
+    """Return the outcome of a fact by the answer to its question and the verdict on that."""
+    cut_short = answer.finish == "length"
+    return Outcome(
+        fact_id=fact.id,
+        question=question_of(case, fact),
+        expected=fact.object or "",
+        answer=answer.text,
+        label=verdict.label,
+        values=tuple(values),
+        prompt_digest=prompt_digest,
+        truncated=cut_short and not probe_of_settings(case.settings).brief_answers,
+        rule=verdict.rule,
+        top=answer.top,
+    )
+
+
 def probability_values(
     response: Generated, *, right: bool, answered: bool
 ) -> dict[str, float]:
@@ -185,7 +210,15 @@ def without_missing(table: Table) -> Table:
     probabilities = [row.values[mean] for row in table.rows if row.values[answered]]
     if probabilities and all(probabilities):
         return table
-    columns = tuple(name for name in table.columns if name not in PROBABILITIES)
+    return with_columns(
+        table, tuple(name for name in table.columns if name not in PROBABILITIES)
+    )
+
+
+def with_columns(table: Table, columns: tuple[str, ...]) -> Table:
+    """Return the table with these of its columns."""
+    if table.columns == columns:
+        return table
     indices = [table.columns.index(name) for name in columns]
     rows = (
         dataclasses.replace(row, values=tuple(row.values[index] for index in indices))

@@ -108,21 +108,16 @@ def _is_open(fact: Fact, by_rules: Judged) -> bool:
     return bool(fact.accepted) and not decided
 
 
-def _accepted(fact: Fact) -> tuple[str, ...]:
-    return (
-        fact.accepted
-        if fact.answer_range is None
-        else (*fact.accepted, any_number(*fact.answer_range))
-    )
-
-
 def _ask(case: Case, fact: Fact, answer: str) -> Ask:
+    accepted = fact.accepted
+    if fact.answer_range is not None:
+        accepted += (any_number(*fact.answer_range),)
     return Ask(
         fact_id=fact.id,
         role="judge",
         to=case.judge,
         request=GenerateRequest(
-            prompt=verdict(question_of(case, fact), _accepted(fact), answer),
+            prompt=verdict(question_of(case, fact), accepted, answer),
             max_new_tokens=_REPLY_TOKENS,
         ),
     )

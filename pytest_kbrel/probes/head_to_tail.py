@@ -18,6 +18,7 @@ from pytest_kbrel.probes.base import (
     ProbeRun,
     collect,
     digest_of,
+    outcome_of,
     probability_values,
     question_of,
     question_request,
@@ -29,14 +30,13 @@ from pytest_kbrel.probes.grading import (
     judged,
     judged_by_rules,
 )
-from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE, in_domain_shots
+from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE, Examples
 from pytest_kbrel.records import (
     Ask,
     Case,
     Fact,
     HeadToTailSettings,
     Outcome,
-    Shot,
     Table,
 )
 
@@ -62,21 +62,28 @@ def run(case: Case) -> ProbeRun:
     settings = case.settings
     assert isinstance(settings, HeadToTailSettings)
     shots = dict(case.shots)
-    asks = tuple(
-        Ask(
-            fact_id=fact.id,
-            role="answer",
-            request=with_top_tokens(
-                case,
-                question_request(
-                    settings,
-                    question_of(case, fact),
-                    _examples(case, fact, shots.get(fact.id)),
-                ),
-            ),
-        )
-        for fact in case.facts
-    )
+
+    def examples(fact: Fact) -> Examples:
+        if settings.prompt == "few-shot":
+            return BRIEF_SHOTS
+        if settings.prompt != "in-domain":
+            return ()
+        if fact.id not in shots:
+            raise SuiteError(
+                f"{case.id}: prompt 'in-domain' needs an example for each fact, found none for {fact.id!r}; "
+                "allowed: shots in the case, or another prompt"
+            )
+        # The unanswerable example, and one of the question's own relation (section 3.5).
+        own = [(shot.question, shot.answer or UNSURE) for shot in shots[fact.id][:1]]
+        return (BRIEF_SHOTS[1], *own) if own else BRIEF_SHOTS
+
+    def ask(fact: Fact) -> Ask:
+        question = question_of(case, fact)
+        request = question_request(settings, question, examples(fact))
+        answer = with_top_tokens(case, request)
+        return Ask(fact_id=fact.id, role="answer", request=answer)
+
+    asks = tuple(map(ask, case.facts))
     answers = Answers()
     answers.add(asks, (yield asks))
     texts = {
@@ -89,25 +96,6 @@ def run(case: Case) -> ProbeRun:
         case.facts, lambda fact: _outcome(case, fact, answers, verdicts)
     )
     return ProbeResult(table=Table(columns=COLUMNS, rows=rows), errors=errors)
-
-
-def _examples(
-    case: Case, fact: Fact, shots: tuple[Shot, ...] | None
-) -> tuple[tuple[str, str], ...]:
-    assert isinstance(case.settings, HeadToTailSettings)
-    prompt = case.settings.prompt
-    if prompt == "few-shot":
-        return BRIEF_SHOTS
-    if prompt != "in-domain":
-        return ()
-    if shots is None:
-        raise SuiteError(
-            f"{case.id}: prompt 'in-domain' needs an example for each fact, found none for {fact.id!r}; "
-            "allowed: shots in the case, or another prompt"
-        )
-    if not shots:
-        return BRIEF_SHOTS
-    return in_domain_shots((shots[0].question, shots[0].answer or UNSURE))
 
 
 def _outcome(
@@ -134,15 +122,6 @@ def _outcome(
         scores = {name: float(name == "missing") for name in scores}
     right, answered = bool(scores["correct"]), not (missing or unparsable)
     scores |= probability_values(response, right=right, answered=answered)
-    return Outcome(
-        fact_id=fact.id,
-        question=question_of(case, fact),
-        expected=fact.object or "",
-        answer=text,
-        label=verdict.label,
-        values=tuple(scores[name] for name in COLUMNS),
-        prompt_digest=digest_of(case, fact, [response]),
-        truncated=response.finish == "length",
-        rule=verdict.rule,
-        top=response.top,
-    )
+    values = [scores[name] for name in COLUMNS]
+    digest = digest_of(case, fact, [response])
+    return outcome_of(case, fact, response, verdict, values, digest)

@@ -1,6 +1,6 @@
 """Prompts: every sentence that is put to a model, and the templates around questions.
 
-The recipe of the embedded checkpoint trains on these builders, so that prompts and training stay the same.
+The recipe of the embedded checkpoint trains on these texts, so that prompts and training stay the same.
 """
 
 from __future__ import annotations
@@ -166,11 +166,6 @@ def with_context(context: str, question: str) -> str:
     return f"{context}. {question}"
 
 
-def qa(question: str, shots: Sequence[tuple[str, str]] = ()) -> str:
-    """Return a Reliable KB question; ``shots`` are (question, answer) examples, empty for zero-shot."""
-    return template(QA).in_text(question, shots)
-
-
 def wrong_answers(question: str, answer: str, count: int) -> str:
     """Return the prompt for ``count`` distractors, one a line (Reliable KB, section 2.2, in our wording)."""
     example_question, example_answer = BRIEF_SHOTS[0]
@@ -183,21 +178,6 @@ def wrong_answers(question: str, answer: str, count: int) -> str:
             f"Question: {question}\nAnswer: {answer}\nWrong answers:",
         ]
     )
-
-
-def brief(question: str, shots: Sequence[tuple[str, str]] = BRIEF_SHOTS) -> str:
-    """Return a Head-to-Tail question; ``shots`` are (question, answer) examples, empty for zero-shot."""
-    return template(BRIEF).in_text(question, shots)
-
-
-def in_domain_shots(example: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the unanswerable example and one of the question's own relation (Head-to-Tail, section 3.5)."""
-    return (BRIEF_SHOTS[1], example)
-
-
-def choice(question: str, options: Sequence[str]) -> str:
-    """Return a multiple-choice question with lettered options."""
-    return template(CHOICE).question(question, lettered(options))
 
 
 def lettered(options: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
-from pytest_kbrel.probes.base import ProbeResult, ProbeRun
+from pytest_kbrel.probes.base import ProbeResult, ProbeRun, with_columns
 from pytest_kbrel.records import (
     Ask,
     Case,
@@ -85,36 +85,31 @@ def _in_wording(case: Case, number: int) -> Case:
 
 
 def _named(ask: Ask, number: int) -> Ask:
-    return (
-        dataclasses.replace(ask, role=f"{_ROLE}{number + 1}/{ask.role}")
-        if number
-        else ask
-    )
+    if not number:
+        return ask
+    return dataclasses.replace(ask, role=f"{_ROLE}{number + 1}/{ask.role}")
 
 
 def _averaged(case: Case, results: Sequence[ProbeResult]) -> ProbeResult:
     """Return the result of a case from those of its wordings; a fact that lacks one of them is an error."""
     columns = results[0].table.columns
-    order = [
-        index for index, name in enumerate(columns) if name not in _left_out(results)
-    ]
     of_fact = [{row.fact_id: row for row in result.table.rows} for result in results]
     failures = [error for result in results for error in result.errors]
     rows, errors = [], []
     for fact in case.facts:
         outcomes = [table[fact.id] for table in of_fact if fact.id in table]
         if len(outcomes) == len(results):
-            rows.append(_mean(outcomes, order))
-        else:
-            # One text a fact, for that is how facts without usable responses are counted.
-            lacking = f"{fact.id}: one of its wordings has no usable response"
-            errors.append(
-                next(
-                    (error for error in failures if error.startswith(f"{fact.id} (")),
-                    lacking,
-                )
-            )
-    table = Table(columns=tuple(columns[index] for index in order), rows=tuple(rows))
+            rows.append(_mean(outcomes))
+            continue
+        # One text a fact, for that is how facts without usable responses are counted.
+        own = [error for error in failures if error.startswith(f"{fact.id} (")]
+        own.append(f"{fact.id}: one of its wordings has no usable response")
+        errors.append(own[0])
+    left_out = _left_out(results)
+    table = with_columns(
+        Table(columns=columns, rows=tuple(rows)),
+        tuple(name for name in columns if name not in left_out),
+    )
     return ProbeResult(table=table, errors=tuple(errors))
 
 
@@ -122,22 +117,17 @@ def _left_out(results: Sequence[ProbeResult]) -> Sequence[str]:
     """Return the columns that are not averaged; none of probabilities is where one answer has none."""
     columns = results[0].table.columns
     answered, mean = columns.index(ANSWERED), columns.index(PROBABILITIES[0])
-    rows = (row.values for result in results for row in result.table.rows)
-    return (
-        PROBABILITIES
-        if any(row[answered] and not row[mean] for row in rows)
-        else _NOT_AVERAGED
-    )
+    rows = [row.values for result in results for row in result.table.rows]
+    is_lacking = any(row[answered] and not row[mean] for row in rows)
+    return PROBABILITIES if is_lacking else _NOT_AVERAGED
 
 
-def _mean(outcomes: Sequence[Outcome], order: Sequence[int]) -> Outcome:
-    values = [[row.values[index] for index in order] for row in outcomes]
+def _mean(outcomes: Sequence[Outcome]) -> Outcome:
+    columns = zip(*(row.values for row in outcomes), strict=True)
     first, *others = outcomes
     return dataclasses.replace(
         first,
-        values=tuple(
-            math.fsum(column) / len(outcomes) for column in zip(*values, strict=True)
-        ),
+        values=tuple(math.fsum(column) / len(outcomes) for column in columns),
         prompt_digest=_joined([row.prompt_digest for row in outcomes]),
         others=tuple(row.replies[0] for row in others),
     )

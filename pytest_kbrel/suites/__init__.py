@@ -28,61 +28,43 @@ def load_suite(
     its files.
     """
     # Collecting other tests must not pay for yaml.
-    from pytest_kbrel.suites.cases import (
-        SharedSettings,
-        aggregate_cases,
-        check_gate_metrics,
-        check_gate_settings,
-        fact_ids,
-        pooled_case,
-        probe_cases,
-    )
-    from pytest_kbrel.suites.dataset import read_world, with_buckets
-    from pytest_kbrel.suites.expiry import (
-        expiry_warnings,
-        with_waivers,
-        without_expired,
-    )
-    from pytest_kbrel.suites.parse import read_suite_file, read_uninformative
+    from pytest_kbrel.suites import cases, dataset, expiry, parse
 
     name = str(path) if nodeid_path is None else nodeid_path
-    written = read_suite_file(path)
-    world = read_world(written.facts, written.relations, written.format)
-    shared = SharedSettings(
+    written = parse.read_suite_file(path)
+    world = dataset.read_world(written, written.seed if seed is None else seed)
+    patterns = written.uninformative
+    shared = cases.SharedSettings(
         suite=name,
-        seed=written.seed if seed is None else seed,
         limit=limit,
         judge=judge,
         language=written.language,
-        uninformative=read_uninformative(written.uninformative)
-        if written.uninformative
-        else (),
+        uninformative=parse.read_uninformative(patterns) if patterns else (),
     )
     today = today or datetime.date.today()
-    expired: tuple[str, ...] = ()
-    cases: list[Case] = []
+    warnings = expiry.expiry_warnings(written, today)
+    made: list[Case] = []
     aggregates: list[AggregateCase] = []
     for probe in written.probes:
-        own = probe_cases(probe, world, shared)
-        own, gone = without_expired(own, path, today)
-        expired += gone
-        check_gate_metrics(probe, own)
-        check_gate_settings(probe, own)
-        cases += own
-        aggregates += aggregate_cases(probe, own)
-    aggregates += pooled_case(written, cases)
-    waived, aggregated = with_waivers(
+        all_cases = cases.probe_cases(probe, world, shared)
+        own, expired = expiry.without_expired(all_cases, path, today)
+        warnings += expired
+        cases.check_gates(probe, own)
+        made += own
+        aggregates += cases.aggregate_cases(probe, own)
+    aggregates += cases.pooled_case(written, made)
+    waived, aggregated = expiry.with_waivers(
         written.waivers,
-        cases,
+        made,
         aggregates,
         path=path,
         today=today,
-        facts=lambda: fact_ids(written, world),
+        facts=lambda: cases.fact_ids(written, world),
     )
     return Suite(
         name=written.name,
         path=name,
-        cases=with_buckets(waived, world),
+        cases=dataset.with_buckets(waived, world),
         aggregates=aggregated,
-        warnings=(*expiry_warnings(written, today), *expired),
+        warnings=warnings,
     )

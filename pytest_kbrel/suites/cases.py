@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, SLICE_METRICS
-from pytest_kbrel.catalogue.probes import PROBES, Slicing
+from pytest_kbrel.catalogue.probes import PROBES, Slicing, reliability_slice
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import (
-    DrawnNegatives,
     fewest_negatives,
+    with_alike_negatives,
     with_negatives,
 )
 from pytest_kbrel.facts.located import Node, unknown
@@ -24,6 +24,7 @@ from pytest_kbrel.records import (
     Gate,
     MonitorSettings,
     ProbeSettings,
+    ReliabilitySettings,
     Shot,
     record,
 )
@@ -34,7 +35,6 @@ from pytest_kbrel.suites.parse import Limit, WrittenProbe, WrittenSlice, Written
 from pytest_kbrel.suites.reliability import (
     reliability_groups,
     sample_of_slice,
-    with_distractors,
     with_examples_and_controls,
 )
 
@@ -49,7 +49,6 @@ class SharedSettings:
     """
 
     suite: str
-    seed: int
     limit: Limit
     judge: str = "rules"
     uninformative: tuple[tuple[str, str], ...] = ()
@@ -60,10 +59,10 @@ def probe_cases(
     written: WrittenProbe, world: World, shared: SharedSettings
 ) -> tuple[Case, ...]:
     """Return the cases of one probe, in the order of the file."""
-    groups = _GROUPS[written.probe.slicing](written, world, shared.seed)
+    groups = _GROUPS[written.probe.slicing](written, world)
     chosen = written.slices
     if chosen is None:
-        whole = Node(path=written.entry.node.path, line=written.entry.line, value=None)
+        whole = Node(path=written.entry.path, line=written.entry.line, value=None)
         chosen = tuple(
             WrittenSlice(name=name, node=whole)
             for name, facts in groups.items()
@@ -93,18 +92,17 @@ def probe_cases(
     )
     if written.probe.reads != "distractors":
         return cases
-    return with_examples_and_controls(
-        written, chosen, groups, cases, world, shared.seed
-    )
+    return with_examples_and_controls(written, chosen, groups, cases, world)
 
 
 def fact_ids(written: WrittenSuite, world: World) -> set[str]:
     """Return the ids of all facts that the suite may ask under its own seed, whatever the limits."""
     ids = set(world.locations)
+    own = dataclasses.replace(world, seed=written.seed)
     for probe in written.probes:
         # No line of the facts files has those that are made.
         if probe.probe.slicing == "knowledge":
-            groups = reliability_groups(probe, world, written.seed)
+            groups = reliability_groups(probe, own)
             ids |= {fact.id for facts in groups.values() for fact in facts}
     return ids
 
@@ -118,34 +116,41 @@ def _case(
 ) -> Case:
     cluster = part.cluster or written.cluster
     facts = sample(
-        sample_of_slice(written, part, group, shared.seed),
+        sample_of_slice(written, part, group, world),
         shared.limit,
-        shared.seed,
+        world.seed,
         cluster,
     )
     metrics = {*SLICE_METRICS[written.probe.kind(part.name)], *CHANGE_METRICS}
-    settings: ProbeSettings
+    stated, reads = written.settings, written.probe.reads
+    alike: tuple[tuple[str, float], ...] = ()
     try:
-        if written.probe.reads == "question":
-            world.need_questions(facts, written.probe.name)
-            drawn, settings = (
-                DrawnNegatives(facts=facts),
-                from_wire(written.probe.settings, written.settings),
-            )
-        elif written.probe.reads == "contexts":
-            drawn, settings = _with_contexts(
-                written, part, facts, group, world, shared.seed
-            )
+        if reads == "contexts":
+            count = _contexts(written, part, group, world)
+            stated = {**stated, "negatives": count}
+            pool = world.by_relation[part.name]
+            facts = with_negatives(facts, pool, count, world.seed)
         else:
-            drawn, settings = with_distractors(written, part, facts, world, shared.seed)
+            world.need_questions(facts, written.probe.name)
+        if reads == "distractors":
+            parts = reliability_slice(part.name)
+            stated = {**stated, "prompt": parts.prompt if parts else ""}
+            drawn = with_alike_negatives(
+                facts,
+                world.facts,
+                world.relations,
+                from_wire(ReliabilitySettings, stated),
+                world.seed,
+            )
+            facts, alike = drawn.facts, drawn.alike
     except SuiteError as error:
         if error.path is not None:
             raise
         raise part.node.error(f"slice {part.name!r}: {error}") from None
-    settings, facts = (
-        _with_wordings(written, part, settings, world, drawn.facts),
-        drawn.facts,
-    )
+    settings: ProbeSettings = from_wire(written.probe.settings, stated)
+    if isinstance(settings, ExampleWording):
+        wordings = _wordings(written, part, settings, world, facts)
+        settings = dataclasses.replace(settings, wordings=wordings)
     if shared.language:
         facts = tuple(
             fact
@@ -156,67 +161,61 @@ def _case(
     shots: tuple[tuple[str, tuple[Shot, ...]], ...] = ()
     if getattr(settings, "prompt", "") == "in-domain":
         shots = in_domain_examples(
-            facts, world.by_relation, world.relations, shared.seed
+            facts, world.by_relation, world.relations, world.seed
         )
+    used = {fact.relation for fact in facts}
     return Case(
         id=f"{written.probe.name}[{part.name}]",
         suite=shared.suite,
         probe=written.probe.name,
         slice=part.name,
         facts=facts,
-        relations=world.used(facts),
+        relations=tuple(of for name, of in world.relations.items() if name in used),
         settings=settings,
         gates=merged_gates(
             (gate for gate in written.gates if gate.metric in metrics), part.gates
         ),
-        seed=shared.seed,
+        seed=world.seed,
         line=part.node.line,
         judge=shared.judge,
         uninformative=shared.uninformative,
         integrity=written.integrity,
         shots=shots,
-        alike=drawn.alike,
-        notes=_notes(drawn, shots),
+        alike=alike,
+        notes=_notes(len(facts), alike, shots),
         cluster=cluster,
     )
 
 
-def _with_wordings(
+def _wordings(
     written: WrittenProbe,
     part: WrittenSlice,
-    settings: ProbeSettings,
+    settings: ExampleWording,
     world: World,
     facts: Sequence[Fact],
-) -> ProbeSettings:
-    """Return the settings with the slice's number of wordings, which every fact must have."""
-    if not isinstance(settings, ExampleWording):
-        return settings
-    count = settings.wordings if part.wordings is None else part.wordings
+) -> int:
+    """Return the slice's number of wordings, which every fact must have."""
     if written.probe.kind(part.name) == "unseen":
-        count = 1
-    if count == 1:
-        return dataclasses.replace(settings, wordings=1)
-    fewest, fact = min(
-        (
-            (len(fact.questions(world.relations.get(fact.relation))), fact)
-            for fact in facts
-        ),
-        key=lambda pair: pair[0],
-    )
-    if count > fewest:
-        raise part.node.error(
-            f"slice {part.name!r}: found wordings: {count}, and {fewest} of the question of fact "
-            f"{fact.id!r}; allowed: 1 to {fewest}, or more 'frames' of relation {fact.relation!r}"
-        )
-    return dataclasses.replace(settings, wordings=count)
+        return 1
+    count = part.wordings or settings.wordings
+    for fact in facts if count > 1 else ():
+        own = len(fact.questions(world.relations.get(fact.relation)))
+        if own < count:
+            raise part.node.error(
+                f"slice {part.name!r}: found wordings: {count}, and {own} of the question of fact "
+                f"{fact.id!r}; allowed: 1 to {own}, or more 'frames' of relation {fact.relation!r}"
+            )
+    return count
 
 
 def _notes(
-    drawn: DrawnNegatives, shots: tuple[tuple[str, tuple[Shot, ...]], ...]
+    count: int,
+    alike: tuple[tuple[str, float], ...],
+    shots: tuple[tuple[str, tuple[Shot, ...]], ...],
 ) -> tuple[str, ...]:
     """Return notes on facts of a case that are not asked as the others are."""
-    of_all, notes = f"of {len(drawn.facts)} facts", []
-    if few := sum(share < 1 for _, share in drawn.alike):
+    of_all, notes = f"of {count} facts", []
+    if few := sum(share < 1 for _, share in alike):
         notes.append(
             f"{few} {of_all}: the data have too few wrong answers of the kind of the right one, so that some "
             "distractors are of another (distractors_alike)"
@@ -229,16 +228,14 @@ def _notes(
     return tuple(notes)
 
 
-def _with_contexts(
+def _contexts(
     written: WrittenProbe,
     part: WrittenSlice,
-    facts: tuple[Fact, ...],
     group: tuple[Fact, ...],
     world: World,
-    seed: int,
-) -> tuple[DrawnNegatives, MonitorSettings]:
-    """Return the facts with equally many negatives each, and the settings with their number."""
-    pool = world.by_relation[part.name]
+) -> int:
+    """Return the number of wrong contexts that every fact of the relation can have."""
+    settings = from_wire(MonitorSettings, written.settings)
     relation = world.relations[part.name]
     if not relation.frames:
         raise world.error(
@@ -246,20 +243,18 @@ def _with_contexts(
             f"cannot be asked by {written.probe.name}: relation {part.name!r} has no frames; allowed: "
             f"'frames', questions with [X], under {part.name} in the relations file, or 'slices' without it",
         )
-    settings = from_wire(MonitorSettings, written.settings)
     if settings.formats == "all" and not relation.openings:
         raise part.node.error(
             f"'formats: all' needs 'statements' of relation {part.name!r}, one of them with [Y] at its "
             f"end; found {len(relation.statements)}, none of which ends so"
         )
     # Over the whole relation, so that a sampled run asks what the full one asks.
-    count = min(settings.negatives, fewest_negatives(group, pool))
-    drawn = DrawnNegatives(facts=with_negatives(facts, pool, count, seed))
-    return drawn, dataclasses.replace(settings, negatives=count)
+    fewest = fewest_negatives(group, world.by_relation[part.name])
+    return min(settings.negatives, fewest)
 
 
 def _relation_groups(
-    written: WrittenProbe, world: World, seed: int
+    written: WrittenProbe, world: World
 ) -> dict[str, tuple[Fact, ...]]:
     for part in written.slices or ():
         if part.name not in world.relations:
@@ -270,9 +265,7 @@ def _relation_groups(
 
 
 # Functions that return the facts of every slice a probe could have; those not chosen may be empty.
-_GROUPS: dict[
-    Slicing, Callable[[WrittenProbe, World, int], dict[str, tuple[Fact, ...]]]
-] = {
+_GROUPS: dict[Slicing, Callable[[WrittenProbe, World], dict[str, tuple[Fact, ...]]]] = {
     "relation": _relation_groups,
     "bucket": bucket_groups,
     "knowledge": reliability_groups,
@@ -286,55 +279,38 @@ def aggregate_cases(
 
     That is one over all slices; where a probe asks in several prompt settings, one a setting.
     """
-    if not written.probe.overall_by:
-        return _aggregate(written, cases, "overall")
     settings: dict[str, list[Case]] = {}
+    by = written.probe.overall_by
     for case in cases:
-        settings.setdefault(
-            getattr(case.settings, written.probe.overall_by), []
-        ).append(case)
+        setting = getattr(case.settings, by) if by else ""
+        settings.setdefault(setting, []).append(case)
     several = len(settings) > 1
     return tuple(
-        aggregate
+        _over(written, members, written.probe.name, f"overall-{setting}")
+        if several
+        else _over(written, members, written.probe.name, "overall")
         for setting, members in settings.items()
-        for aggregate in _aggregate(
-            written, members, f"overall-{setting}" if several else "overall"
-        )
+        if _has_overall(written, members, setting)
     )
 
 
-def _aggregate(
-    written: WrittenProbe, cases: Sequence[Case], name: str
-) -> tuple[AggregateCase, ...]:
-    if len(cases) < 2 and not written.overall_gates:
-        return ()
+def _has_overall(written: WrittenProbe, cases: Sequence[Case], setting: str) -> bool:
+    """Return True for two or more slices, or gates over them; ``SuiteError`` where a gate lacks a slice."""
     probe = written.probe
-    needs = probe.overall_needs
     slices = [case.slice for case in cases]
-    present = [probe.part(name) for name in slices]
+    present = {probe.part(name) for name in slices}
     for gate in written.overall_gates:
-        if (
-            probe.any_part
-            and gate.metric not in needs
-            and not {*present} & {*probe.any_part}
-        ):
-            message = f"{gate.metric} needs a slice {', '.join(probe.any_part)}, found: {', '.join(slices)}"
-            raise _error(written, gate, f"{message}; allowed: one of those")
-        for needed in needs.get(gate.metric, ()):
-            if needed not in present:
-                setting = (
-                    getattr(cases[0].settings, probe.overall_by)
-                    if probe.overall_by
-                    else ""
-                )
-                wanted = f"{needed}-{setting}" if setting else needed
-                message = (
-                    f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
-                )
-                raise _error(
-                    written, gate, f"{message}; allowed: that slice, or no gate"
-                )
-    return (_over(written, cases, probe.name, name),)
+        needs = probe.overall_needs.get(gate.metric, ())
+        lacking = [part for part in needs if part not in present]
+        if not needs and probe.any_part and present.isdisjoint(probe.any_part):
+            lacking = [", ".join(probe.any_part)]
+        if lacking:
+            wanted = f"{lacking[0]}-{setting}" if setting else lacking[0]
+            message = (
+                f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
+            )
+            raise _error(written, gate, f"{message}; allowed: such a slice, or no gate")
+    return len(cases) > 1 or bool(written.overall_gates)
 
 
 def _over(
@@ -355,7 +331,7 @@ def _over(
 
 
 def _error(written: WrittenProbe, gate: Gate, message: str) -> SuiteError:
-    return SuiteError(message, written.entry.node.path, gate.line)
+    return SuiteError(message, written.entry.path, gate.line)
 
 
 def pooled_case(
@@ -365,9 +341,10 @@ def pooled_case(
 
     A slice that is part of another (the top tenth is part of the head) would count twice.
     """
-    probes = [(case, PROBES[case.probe]) for case in cases]
     members = [
-        case for case, probe in probes if probe.part(case.slice) not in probe.subsets
+        case
+        for case in cases
+        if PROBES[case.probe].part(case.slice) not in PROBES[case.probe].subsets
     ]
     if written.overall_gates and not members:
         slices = ", ".join(case.id for case in cases)
@@ -381,29 +358,28 @@ def pooled_case(
     return (_over(written, members, "pooled", "overall"),)
 
 
-def check_gate_metrics(written: WrittenProbe, cases: Sequence[Case]) -> None:
-    """Raise ``SuiteError`` on a gate of the probe that no slice has a metric for: nothing would decide it."""
+def check_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
+    """Raise ``SuiteError`` on a gate that nothing would decide.
+
+    That is one of the probe whose metric no slice has, or one whose metric needs a setting that the probe
+    does not have.
+    """
+    kinds = {written.probe.kind(case.slice) for case in cases}
+    metrics = {name for kind in kinds for name in SLICE_METRICS[kind]}
     for gate in written.gates:
-        metrics = {
-            name
-            for case in cases
-            for name in SLICE_METRICS[written.probe.kind(case.slice)]
-        }
         if gate.metric not in metrics | CHANGE_METRICS.keys():
             slices = ", ".join(case.slice for case in cases)
             message = f"no slice has the metric {gate.metric}, found: {slices}"
             raise _error(
                 written, gate, f"{message}; allowed: a slice with it, or no gate"
             )
-
-
-def check_gate_settings(written: WrittenProbe, cases: Sequence[Case]) -> None:
-    """Raise ``SuiteError`` on a gate whose metric needs a setting that the probe does not have."""
-    gates = [(case.settings, gate) for case in cases for gate in case.gates]
-    for settings, gate in gates:
-        key, value = written.probe.setting_needs.get(gate.metric, ("", ""))
-        setting = getattr(settings, key) if key else value
-        if setting != value:
-            name = written.probe.name
-            message = f"{gate.metric} is measured with '{key}: {value}' of {name}, found: {setting}"
-            raise _error(written, gate, f"{message}; allowed: that setting, or no gate")
+    for case in cases:
+        for gate in case.gates:
+            key, value = written.probe.setting_needs.get(gate.metric, ("", ""))
+            setting = getattr(case.settings, key) if key else value
+            if setting != value:
+                name = written.probe.name
+                message = f"{gate.metric} is measured with '{key}: {value}' of {name}, found: {setting}"
+                raise _error(
+                    written, gate, f"{message}; allowed: that setting, or no gate"
+                )

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from pytest_kbrel.catalogue.probes import PROBES, TOP10
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.files import read_relations
 from pytest_kbrel.facts.located import unknown
-from pytest_kbrel.facts.readers import Format, Relations, facts_of
+from pytest_kbrel.facts.readers import Relations, facts_of
 from pytest_kbrel.facts.sampling import buckets, fact_buckets
 from pytest_kbrel.records import BUCKETS, Bucket, Case, Fact, Relation, record
-from pytest_kbrel.suites.parse import WrittenProbe
+from pytest_kbrel.suites.parse import WrittenProbe, WrittenSuite
 
 
 @record
@@ -26,7 +26,8 @@ class World:
     """All facts of a suite by relation; every fact's relation is defined.
 
     ``unseen`` are the facts without an object: questions of the facts files that nobody can answer.
-    ``locations`` are file and line of each fact by id, ``path`` is the first facts file.
+    ``locations`` are file and line of each fact by id, ``path`` is the first facts file, ``seed``
+    fixes all draws.
     """
 
     path: Path
@@ -35,24 +36,17 @@ class World:
     locations: dict[str, tuple[Path, int]]
     relations: dict[str, Relation]
     by_relation: dict[str, tuple[Fact, ...]]
+    seed: int
 
     def error(self, fact: Fact, message: str) -> SuiteError:
         """Return the error ``message`` at a fact's line; a fact that stands in no line is only named."""
         path, line = self.locations.get(fact.id, (self.path, None))
         return SuiteError(f"fact {fact.id!r} {message}", path, line)
 
-    def used(self, facts: tuple[Fact, ...]) -> tuple[Relation, ...]:
-        """Return the relations these facts use, in the order of the relations file."""
-        ids = {fact.relation for fact in facts}
-        return tuple(
-            relation for name, relation in self.relations.items() if name in ids
-        )
-
     def need_questions(self, facts: tuple[Fact, ...], probe: str) -> None:
         """Raise ``SuiteError`` on the first fact without a question."""
         for fact in facts:
-            relation = self.relations.get(fact.relation)
-            if fact.question is None and not (relation and relation.frames):
+            if not fact.questions(self.relations.get(fact.relation)):
                 raise self.error(
                     fact,
                     f"has no question, which {probe} needs: found neither frames of relation "
@@ -60,53 +54,43 @@ class World:
                 )
 
 
-def read_world(
-    paths: Sequence[Path], relations_path: Path | None, form: Format
-) -> World:
+def read_world(written: WrittenSuite, seed: int) -> World:
     """Read a suite's facts and relations.
 
     Own facts use the relations of the file. A public dataset brings relations; those of the file come on top:
     what an entry says replaces what the dataset says, and where it has no frames or statements, the dataset's
     are kept.
     """
-    given = read_relations(relations_path) if relations_path else ()
-    relations = (
-        Relations((relation.id, relation) for relation in given)
-        if form.own
-        else Relations()
-    )
+    given = read_relations(written.relations) if written.relations else ()
+    own = {relation.id: relation for relation in given}
+    is_own = written.format.own
+    # An own table's relations are those of the relations file only.
+    brought = Relations()
     locations: dict[str, tuple[Path, int]] = {}
     groups: dict[str, list[Fact]] = {}
     facts, unseen = [], []
-    # An own table's relations are those of the relations file only.
-    for path, line, fact in facts_of(
-        form, paths, Relations() if form.own else relations
-    ):
-        if fact.relation not in relations:
-            hint = f" (relations are defined in {relations_path})"
-            raise SuiteError(
-                unknown("relation", fact.relation, relations) + hint, path, line
-            )
-        if fact.id in locations:
-            first = ":".join(map(str, locations[fact.id]))
-            raise SuiteError(
-                f"id {fact.id!r} stands twice; the first is in {first}", path, line
-            )
+    for path, line, fact in facts_of(written.format, written.facts, brought):
+        if is_own and fact.relation not in own:
+            hint = f" (relations are defined in {written.relations})"
+            raise SuiteError(unknown("relation", fact.relation, own) + hint, path, line)
         locations[fact.id] = path, line
         if fact.object is None:
             unseen.append(fact)
             continue
         groups.setdefault(fact.relation, []).append(fact)
         facts.append(fact)
-    for relation in () if form.own else given:
-        relations[relation.id] = _over(relation, relations.get(relation.id))
+    relations = own
+    if not is_own:
+        over = {name: _over(of, brought.get(name)) for name, of in own.items()}
+        relations = {**brought, **over}
     return World(
-        path=paths[0],
+        path=written.facts[0],
         facts=tuple(facts),
         unseen=tuple(unseen),
         locations=locations,
-        relations=dict(relations),
+        relations=relations,
         by_relation={name: tuple(groups[name]) for name in relations if name in groups},
+        seed=seed,
     )
 
 
@@ -121,9 +105,7 @@ def _over(given: Relation, brought: Relation | None) -> Relation:
     )
 
 
-def bucket_groups(
-    written: WrittenProbe, world: World, seed: int
-) -> dict[str, tuple[Fact, ...]]:
+def bucket_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, ...]]:
     """Return the facts of every slice of head_to_tail; a top tenth only where the file names it.
 
     A slice may pool the bucket of several domains: ``society+culture-head``. Raises ``SuiteError``
@@ -131,48 +113,41 @@ def bucket_groups(
     """
     domains = dict.fromkeys(relation.domain for relation in world.relations.values())
     names = [f"{domain}-{bucket}" for domain in domains for bucket in (*BUCKETS, TOP10)]
+    # The top tenth is asked for by name only, since its facts are the head's as well.
+    pooled: dict[str, tuple[str, ...]] = {
+        name: (name,) for name in names if not name.endswith(f"-{TOP10}")
+    }
+    if written.slices is not None:
+        pooled = {part.name: _pooled(part.name) for part in written.slices}
     for part in written.slices or ():
-        for name in _pooled(part.name):
+        for name in pooled[part.name]:
             if name not in names:
                 raise part.node.error(
                     unknown("slice", name, names, where=written.probe.name)
                 )
-    # The top tenth is asked for by name only, since its facts are the head's as well.
-    every = [name for name in names if not name.endswith(f"-{TOP10}")]
-    pooled = (
-        {}
-        if written.slices is None
-        else {part.name: _pooled(part.name) for part in written.slices}
-    )
-    chosen = (
-        every
-        if written.slices is None
-        else [name for parts in pooled.values() for name in parts]
-    )
+    chosen = [name for parts in pooled.values() for name in parts]
     by = str(written.settings.get("bucket_by", "relation"))
     groups: dict[str, list[Fact]] = {name: [] for name in names}
-    for domain in domains:
-        if not any(name.rpartition("-")[0] == domain for name in chosen):
-            continue
-        relations = [
-            name for name in world.by_relation if world.relations[name].domain == domain
-        ]
+    for domain in dict.fromkeys(name.rpartition("-")[0] for name in chosen):
         facts = [
             fact
             for fact in world.facts
-            # Unseen knowledge has no right answer.
             if world.relations[fact.relation].domain == domain
-            and fact.object is not None
         ]
-        popularity = (
-            _of_predicates(relations, world, written) if by == "predicate" else {}
-        )
-        bucket_of = _buckets(facts, by, popularity, world, written.probe.name)
+        scores = {fact.id: fact.popularity for fact in facts}
+        if by == "predicate":
+            of_relation = _of_predicates(facts, world, written)
+            scores = {fact.id: of_relation[fact.relation] for fact in facts}
+            shared = buckets(list(of_relation.values()))
+            of_bucket = dict(zip(of_relation, shared, strict=True))
+            bucket_of = {fact.id: of_bucket[fact.relation] for fact in facts}
+        else:
+            bucket_of = _buckets(facts, by, world, written.probe.name)
         for fact in facts:
             groups[f"{domain}-{bucket_of[fact.id]}"].append(fact)
         if f"{domain}-{TOP10}" in chosen:
             head = groups[f"{domain}-head"]
-            groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, popularity, world, seed)
+            groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, scores, world)
     single = {name: tuple(facts) for name, facts in groups.items()}
     return single | {
         name: tuple(fact for part in parts for fact in single[part])
@@ -189,24 +164,16 @@ def _pooled(name: str) -> tuple[str, ...]:
 
 
 def _buckets(
-    facts: Sequence[Fact],
-    by: str,
-    popularity: Mapping[str, float],
-    world: World,
-    probe: str,
+    facts: Sequence[Fact], by: str, world: World, probe: str
 ) -> dict[str, Bucket]:
     """Return the bucket of each fact of one domain, by fact id."""
-    if by == "predicate":
-        of_predicate = dict(
-            zip(popularity, buckets(list(popularity.values())), strict=True)
-        )
-        return {fact.id: of_predicate[fact.relation] for fact in facts}
     # What the source has bucketed was bucketed among entities that are not all here.
     by_fact: dict[str, Bucket] = {fact.id: fact.bucket for fact in facts if fact.bucket}
     own = [fact for fact in facts if not fact.bucket]
     for scope in _scopes(own, by):
         for fact in scope:
-            _need_popularity(fact, world, probe)
+            if fact.popularity is None:
+                raise _unpopular(fact, world, probe)
         by_fact |= fact_buckets(scope)
     return by_fact
 
@@ -220,27 +187,27 @@ def _scopes(facts: Sequence[Fact], by: str) -> list[list[Fact]]:
 
 
 def _of_predicates(
-    relations: Sequence[str], world: World, written: WrittenProbe
+    facts: Sequence[Fact], world: World, written: WrittenProbe
 ) -> dict[str, float]:
     """Return the popularity of each relation of a domain (section 3.3): its own, or its number of facts."""
-    stated = {name: world.relations[name].popularity for name in relations}
+    counted = Counter(fact.relation for fact in facts)
+    stated = {name: world.relations[name].popularity for name in counted}
     own = {name: value for name, value in stated.items() if value is not None}
-    lacking = [name for name in relations if name not in own]
+    lacking = [name for name in counted if name not in own]
     if own and lacking:
         raise written.entry.error(
             f"bucket_by 'predicate' compares relations: found the 'popularity' of {next(iter(own))!r} and "
             f"none of {lacking[0]!r}; allowed: that of all relations of a domain, or of none (then their "
             "facts are counted)"
         )
-    return own or {name: float(len(world.by_relation[name])) for name in relations}
+    return own or {name: float(count) for name, count in counted.items()}
 
 
 def _top_tenth(
     head: Sequence[Fact],
     by: str,
-    popularity: Mapping[str, float],
+    scores: Mapping[str, float | None],
     world: World,
-    seed: int,
 ) -> list[Fact]:
     """Return the most popular tenth of the head's questions (Table 5), in the order of the file.
 
@@ -251,29 +218,19 @@ def _top_tenth(
     for scope in _scopes(head, by):
         ranked = []
         for fact in scope:
-            if by != "predicate":
-                _need_popularity(fact, world, f"the slice {TOP10}")
-            score = (
-                popularity[fact.relation]
-                if by == "predicate"
-                else fact.popularity or 0.0
-            )
-            ranked.append(
-                (
-                    -score,
-                    hashlib.sha256(f"{seed}\0{fact.id}".encode()).digest(),
-                    fact.id,
-                )
-            )
+            score = scores[fact.id]
+            if score is None:
+                raise _unpopular(fact, world, f"the slice {TOP10}")
+            tie = hashlib.sha256(f"{world.seed}\0{fact.id}".encode()).digest()
+            ranked.append((-score, tie, fact.id))
         chosen |= {name for *_, name in sorted(ranked)[: -(-len(ranked) // 10)]}
     return [fact for fact in head if fact.id in chosen]
 
 
-def _need_popularity(fact: Fact, world: World, what: str) -> None:
-    if fact.popularity is None:
-        raise world.error(
-            fact, f"has no 'popularity', which {what} needs; allowed: a number from 0"
-        )
+def _unpopular(fact: Fact, world: World, what: str) -> SuiteError:
+    return world.error(
+        fact, f"has no 'popularity', which {what} needs; allowed: a number from 0"
+    )
 
 
 def with_buckets(cases: Sequence[Case], world: World) -> tuple[Case, ...]:
@@ -289,28 +246,15 @@ def with_buckets(cases: Sequence[Case], world: World) -> tuple[Case, ...]:
         by_fact |= fact_buckets(
             [fact for fact in facts if fact.popularity is not None and not fact.bucket]
         )
-    return tuple(
-        replace(
-            case,
-            buckets=tuple(
-                (fact.id, bucket)
-                for fact in case.facts
-                if (bucket := _bucket_of_slice(case) or by_fact.get(fact.id))
-                is not None
-            ),
-        )
-        for case in cases
-    )
-
-
-def _bucket_of_slice(case: Case) -> Bucket | None:
-    probe = PROBES[case.probe]
-    if probe.slicing != "bucket":
-        return None
-    name = probe.part(case.slice)
-    # The top tenth is the most popular part of the head.
-    return (
-        "head"
-        if name == TOP10
-        else next((bucket for bucket in BUCKETS if bucket == name), None)
-    )
+    made = []
+    for case in cases:
+        probe = PROBES[case.probe]
+        own: Bucket | None = None
+        if probe.slicing == "bucket":
+            part = probe.part(case.slice)
+            # The top tenth is the most popular part of the head.
+            own = next((bucket for bucket in BUCKETS if bucket == part), "head")
+        named = ((fact.id, own or by_fact.get(fact.id)) for fact in case.facts)
+        pairs = tuple((name, bucket) for name, bucket in named if bucket is not None)
+        made.append(dataclasses.replace(case, buckets=pairs))
+    return tuple(made)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_kbrel.bounds import shown
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import unknown
-from pytest_kbrel.records import AggregateCase, Case, Fact, Shot, Waiver
+from pytest_kbrel.records import AggregateCase, Case, Shot, Waiver
 from pytest_kbrel.suites.parse import WrittenSuite
 
 _UNSURE = ' answered "unsure"'
@@ -27,19 +27,18 @@ def without_expired(
     ``SuiteError`` where a case has no question left, or fewer such examples than it shows.
     """
     valid: list[Case] = []
-    dropped: dict[str, Fact] = {}
-    examples: dict[str, Shot] = {}
+    # By the fact's id, or the example's question: noun, sort and day.
+    dropped: dict[str, tuple[str, str, str]] = {}
     lines: list[int] = []
     for case in cases:
         gone = {
-            fact.id: fact
+            fact.id: ("question", f" of the kind {fact.relation}", fact.valid_until)
             for fact in case.facts
             if fact.object is None and _has_come(fact.valid_until, today)
         }
-        dropped |= gone
         facts = tuple(fact for fact in case.facts if fact.id not in gone)
         if not facts:
-            first = min(fact.valid_until for fact in gone.values())
+            first = min(day for *_, day in gone.values())
             raise SuiteError(
                 f"all {len(gone)} questions of {case.id} may have an answer by now (the first since {first});"
                 " allowed: some that have none: move 'as_of' and 'expires' on and bless a new baseline",
@@ -47,22 +46,22 @@ def without_expired(
                 case.line,
             )
         shots = _valid_shots(case, path, today)
-        expired = [shot for shot in case.repository if shot not in shots]
-        if gone or expired:
+        gone |= {
+            shot.question: ("example", _UNSURE, shot.valid_until)
+            for shot in case.repository
+            if shot not in shots
+        }
+        if gone:
             lines.append(case.line)
-        examples |= {shot.question: shot for shot in expired}
+        dropped |= gone
         valid.append(dataclasses.replace(case, facts=facts, repository=shots))
-    counts = Counter((fact.relation, fact.valid_until) for fact in dropped.values())
     prefix = f"{path}:{min(lines, default=1)}"
-    warnings = [
-        f"{prefix}: left out {_since(count, 'question', f' of the kind {kind}', day)}"
-        for (kind, day), count in sorted(counts.items())
-    ]
-    days = Counter(shot.valid_until for shot in examples.values())
-    warnings += [
-        f"{prefix}: left out {_since(count, 'example', _UNSURE, day)}"
-        for day, count in sorted(days.items())
-    ]
+    warnings = []
+    for (noun, sort, day), count in sorted(Counter(dropped.values()).items()):
+        word, they = (noun, "it") if count == 1 else (f"{noun}s", "they")
+        warnings.append(
+            f"{prefix}: left out {count} {word}{sort}: since {day} {they} may have an answer"
+        )
     return tuple(valid), tuple(warnings)
 
 
@@ -70,22 +69,22 @@ def expiry_warnings(written: WrittenSuite, today: datetime.date) -> tuple[str, .
     """Return a warning for each probe whose unseen questions have expired, or are made for a later day."""
     warnings = []
     for probe in written.probes:
-        unseen, path = probe.unseen, probe.entry.node.path
+        unseen, path = probe.unseen, probe.entry.path
         if unseen is not None and today > unseen.expires:
             warnings.append(
-                f"{path}:{unseen.expires_line}: the unseen questions expired on {unseen.expires}: a newer "
+                f"{path}:{unseen.line}: the unseen questions expired on {unseen.expires}: a newer "
                 "model may know their answers; move 'as_of' and 'expires' on and bless a new baseline"
             )
         if unseen is not None and today < unseen.as_of:
             warnings.append(
-                f"{path}:{unseen.as_of_line}: as_of {unseen.as_of} is after today ({today}): the unseen "
+                f"{path}:{unseen.line}: as_of {unseen.as_of} is after today ({today}): the unseen "
                 "questions are made for a later day"
             )
     return tuple(warnings)
 
 
 def with_waivers(
-    waivers: Iterable[Waiver],
+    waivers: Sequence[Waiver],
     cases: Sequence[Case],
     aggregates: Sequence[AggregateCase],
     *,
@@ -98,32 +97,32 @@ def with_waivers(
     ``facts`` gives the ids of all facts that the suite may ask, also of those that a limit leaves out today.
     Raises ``SuiteError`` on a waiver of what the suite does not have.
     """
-    dated = [
-        dataclasses.replace(
-            waiver, expired=today > datetime.date.fromisoformat(waiver.expires)
+    ids = [*(case.id for case in cases), *(case.id for case in aggregates)]
+    fact_ids = facts() if any(waiver.fact for waiver in waivers) else set()
+    dated = []
+    for waiver in waivers:
+        fault = ""
+        if waiver.case and waiver.case not in ids:
+            fault = unknown("slice", waiver.case, ids, where="waivers")
+        elif waiver.fact and waiver.fact not in fact_ids:
+            fault = (
+                f"unknown fact {shown(waiver.fact)} in waivers; allowed: the id of one of the suite's "
+                f"{len(fact_ids)} facts{nearest(waiver.fact, sorted(fact_ids))}"
+            )
+        if fault:
+            raise SuiteError(fault, path, waiver.line)
+        expired = today > datetime.date.fromisoformat(waiver.expires)
+        dated.append(dataclasses.replace(waiver, expired=expired))
+
+    def own(case: Case | AggregateCase) -> tuple[Waiver, ...]:
+        asked = {fact.id for fact in case.facts} if isinstance(case, Case) else ()
+        return tuple(
+            waiver for waiver in dated if waiver.case == case.id or waiver.fact in asked
         )
-        for waiver in waivers
-    ]
-    _check_waived(
-        dated,
-        [*(case.id for case in cases), *(case.id for case in aggregates)],
-        path,
-        facts,
-    )
-    if not dated:
-        return tuple(cases), tuple(aggregates)
-    made = []
-    for case in cases:
-        ids = {fact.id for fact in case.facts}
-        own = tuple(
-            waiver for waiver in dated if waiver.case == case.id or waiver.fact in ids
-        )
-        made.append(dataclasses.replace(case, waivers=own))
-    return tuple(made), tuple(
-        dataclasses.replace(
-            case, waivers=tuple(waiver for waiver in dated if waiver.case == case.id)
-        )
-        for case in aggregates
+
+    return (
+        tuple(dataclasses.replace(case, waivers=own(case)) for case in cases),
+        tuple(dataclasses.replace(case, waivers=own(case)) for case in aggregates),
     )
 
 
@@ -145,33 +144,5 @@ def _valid_shots(case: Case, path: Path, today: datetime.date) -> tuple[Shot, ..
     return valid
 
 
-def _since(count: int, noun: str, sort: str, day: str) -> str:
-    word, they = (noun, "it") if count == 1 else (f"{noun}s", "they")
-    return f"{count} {word}{sort}: since {day} {they} may have an answer"
-
-
 def _has_come(day: str, today: datetime.date) -> bool:
     return day != "" and today >= datetime.date.fromisoformat(day)
-
-
-def _check_waived(
-    waivers: Iterable[Waiver],
-    ids: Sequence[str],
-    path: Path,
-    facts: Callable[[], set[str]],
-) -> None:
-    fact_ids: set[str] | None = None
-    for waiver in waivers:
-        if waiver.case and waiver.case not in ids:
-            raise SuiteError(
-                unknown("slice", waiver.case, ids, where="waivers"), path, waiver.line
-            )
-        if waiver.fact:
-            fact_ids = facts() if fact_ids is None else fact_ids
-            if waiver.fact not in fact_ids:
-                raise SuiteError(
-                    f"unknown fact {shown(waiver.fact)} in waivers; allowed: the id of one of the suite's "
-                    f"{len(fact_ids)} facts{nearest(waiver.fact, sorted(fact_ids))}",
-                    path,
-                    waiver.line,
-                )

@@ -6,19 +6,31 @@ A gate may also be written as users of other tools do; each synonym has one prec
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pytest_kbrel.bounds import SHARE_OR_NONE, shown
-from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, CONTROLS, Metric
+from pytest_kbrel.catalogue.metrics import (
+    CHANGE_METRICS,
+    CONTROLS,
+    OVERALL_METRICS,
+    SLICE_METRICS,
+    Metric,
+)
 from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS, GateRule
-from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located import Entry, Node, unknown
+from pytest_kbrel.facts.located import Node, located, unknown
 from pytest_kbrel.records import RULES, Gate, Integrity, Rule, Waiver
 
 # The same demand by another name: evidently, pytest, llm-compressor.
 SAME: Mapping[str, Rule] = {
     name: rule.name for rule in GATE_RULES.values() for name in rule.synonyms
+}
+# By all their names, those that may state two numbers.
+_RELATIVE: Mapping[str, GateRule] = {
+    name: rule
+    for rule in GATE_RULES.values()
+    if rule.relative
+    for name in (rule.name, *rule.synonyms)
 }
 # A rise is a drop in quality only where lower is better, and the other way round.
 WORSE_WHEN: Mapping[str, str] = {
@@ -76,29 +88,30 @@ WAIVER_KEYS = ("fact", "slice", "owner", "reason", "expires")
 
 
 def read_gates(
-    entries: Mapping[str, Entry],
-    metrics: Mapping[str, Metric],
-    where: str,
-    elsewhere: Mapping[str, str],
-    controls: Container[str] = CONTROLS,
+    entries: Mapping[str, Node], metrics: Mapping[str, Metric], where: str
 ) -> tuple[Gate, ...]:
     """Read the mapping under ``gates`` of ``entries``, if there is one.
 
-    ``elsewhere`` are hints for metrics that belong to another part of the file. ``controls`` are the metrics
-    that have a control here. Raises ``SuiteError`` with the line of the first mistake.
+    Raises ``SuiteError`` with the line of the first mistake.
     """
     if "gates" not in entries:
         return ()
     metrics = {**metrics, **CHANGE_METRICS}
     gates: list[Gate] = []
-    for name, entry in entries["gates"].node.mapping(f"gates of {where}").items():
+    for name, node in entries["gates"].mapping(f"gates of {where}").items():
         if name not in metrics:
-            hint = f"; {name!r} {elsewhere[name]}" if name in elsewhere else ""
-            raise entry.error(
-                unknown("metric", name, metrics, where=f"gates of {where}") + hint
-            )
-        gates += metric_gates(entry, metrics[name], name in controls)
+            fault = unknown("metric", name, metrics, where=f"gates of {where}")
+            raise node.error(fault + _elsewhere(name))
+        gates += metric_gates(node, metrics[name])
     return tuple(gates)
+
+
+def _elsewhere(name: str) -> str:
+    """Return in words which slices have a metric, or which gates over slices."""
+    slices = [kind for kind, metrics in SLICE_METRICS.items() if name in metrics]
+    overall = [kind for kind, metrics in OVERALL_METRICS.items() if name in metrics]
+    hint = f"; {name!r} is a figure of slices of {', '.join(slices)}" if slices else ""
+    return hint + (f"; over slices of {', '.join(overall)}" if overall else "")
 
 
 def merged_gates(general: Iterable[Gate], special: Iterable[Gate]) -> tuple[Gate, ...]:
@@ -108,34 +121,23 @@ def merged_gates(general: Iterable[Gate], special: Iterable[Gate]) -> tuple[Gate
     return tuple(merged.values())
 
 
-def metric_gates(entry: Entry, metric: Metric, controlled: bool = False) -> list[Gate]:
-    """Read the gates on a metric: a number, or a mapping of rules; ``controlled`` as for :func:`as_gate`."""
-    node = entry.node
+def metric_gates(node: Node, metric: Metric) -> list[Gate]:
+    """Read the gates on a metric: a number, or a mapping of rules."""
     if not isinstance(node.value, dict):
-        bound = node.number(
-            f"the gate on {metric.name}",
-            "a number or a mapping such as {max_drop: 0.02}",
-        )
-        return [_gate(entry.line, node, plain_rule(metric), bound, metric, controlled)]
+        allowed = "a number or a mapping such as {max_drop: 0.02}"
+        node.number(f"the gate on {metric.name}", allowed)
+        return [_gate(node, metric.plain_rule, metric)]
     if not node.value:
-        raise entry.error(
+        raise node.error(
             f"the gate on {metric.name} must have a rule, found none; allowed: {{max_drop: 0.02}}"
         )
     gates: dict[str, Gate] = {}
     for key, rule in node.value.items():
-        relative = next(
-            (
-                of
-                for of in GATE_RULES.values()
-                if of.relative and key in (of.name, *of.synonyms)
-            ),
-            None,
-        )
-        if relative is not None and isinstance(rule.node.value, dict):
+        relative = _RELATIVE.get(key)
+        if relative is not None and isinstance(rule.value, dict):
             gate = _two_sided(rule, key, relative, metric)
         else:
-            bound = rule.node.number(f"{key!r} of {metric.name}")
-            gate = _gate(rule.line, rule.node, key, bound, metric, controlled)
+            gate = _gate(rule, key, metric)
         if gate.rule in gates:
             raise rule.error(
                 f"{key!r} of {metric.name} says {gate.rule!r} a second time; allowed: once"
@@ -143,42 +145,36 @@ def metric_gates(entry: Entry, metric: Metric, controlled: bool = False) -> list
         gates[gate.rule] = gate
     if "min" in gates and "max" in gates and gates["min"].bound > gates["max"].bound:
         low, high = gates["min"].bound, gates["max"].bound
-        raise entry.error(
+        raise node.error(
             f"no {metric.name} can pass: found min {low:g} above max {high:g}; allowed: min <= max"
         )
     return list(gates.values())
 
 
-def _gate(
-    line: int, node: Node, key: str, value: float, metric: Metric, controlled: bool
-) -> Gate:
-    try:
-        rule, bound = as_gate(key, value, metric, controlled)
-    except ValueError as error:
-        raise SuiteError(str(error), node.path, line) from None
-    return Gate(metric=metric.name, rule=rule, bound=float(bound), line=line)
+def _gate(node: Node, key: str, metric: Metric, what: str = "") -> Gate:
+    """Read a rule of one number."""
+    value = node.number(what or f"{key!r} of {metric.name}")
+    with located(node.path, node.line):
+        rule, bound = as_gate(key, value, metric)
+    return Gate(metric=metric.name, rule=rule, bound=float(bound), line=node.line)
 
 
-def _two_sided(entry: Entry, key: str, rule: GateRule, metric: Metric) -> Gate:
+def _two_sided(entry: Node, key: str, rule: GateRule, metric: Metric) -> Gate:
     """Read ``{within: T, beyond: S}`` of a rule that compares with a baseline."""
     what = f"{key!r} of {metric.name}"
-    _refuse_never(entry, what)
-    written = entry.node.keys(what, tuple(THRESHOLDS), required=("within",))
-    bounds: dict[str, float] = {}
-    for name, of in written.items():
-        value = of.node.number(f"{name!r} of {what}")
-        bounds[name] = _gate(
-            of.line, of.node, key, value, metric, controlled=False
-        ).bound
+    written = entry.keys(what, tuple(THRESHOLDS), required=("within",))
+    bounds = {
+        name: _gate(of, key, metric, f"{name!r} of {what}").bound
+        for name, of in written.items()
+    }
     within, beyond = (bounds.get(name) for name in THRESHOLDS)
     assert within is not None
     less = "below" if rule.allows_more > 0 else "above"
     # Of a tolerance of nothing nothing is left for the other.
-    least = within == rule.half_of(within)
     if (
         beyond is not None
         and rule.allows_more * (within - beyond) <= 0
-        and not (least and beyond == within)
+        and not within == beyond == rule.nothing
     ):
         raise written["beyond"].error(
             f"'beyond' of {what} must be {less} 'within' ({within:g}), found {beyond:g}: what fails the gate "
@@ -193,99 +189,71 @@ def _two_sided(entry: Entry, key: str, rule: GateRule, metric: Metric) -> Gate:
     )
 
 
-def _refuse_never(entry: Entry, what: str) -> None:
-    """Raise ``SuiteError`` for the third number that a tolerance had in earlier versions."""
-    keys = entry.node.value
-    if isinstance(keys, dict) and "never" in keys:
-        raise keys["never"].error(
-            f"'never' of {what} was removed: it failed models that lost nothing; leave it out, and use "
-            "--kb-inconclusive=fail where a gate that cannot tell must fail"
-        )
-
-
-def plain_rule(metric: Metric) -> Rule:
-    """Return the rule that a bare number stands for: the worst value that is still good."""
-    return "min" if metric.better == "higher" else "max"
-
-
-def as_gate(
-    key: str, value: float, metric: Metric, controlled: bool = False
-) -> tuple[Rule, float]:
+def as_gate(key: str, value: float, metric: Metric) -> tuple[Rule, float]:
     """Return the rule and bound that ``key: value`` means for the metric.
 
-    ``controlled``: a control of the metric is measured too. Raises ``ValueError`` with what was found and
-    what is allowed.
+    Raises ``ValueError`` with what was found and what is allowed.
     """
     rule: Rule
+    bound = value
     if key in RULES:
-        rule, bound = key, value
+        rule = key
     elif key in SAME:
-        rule, bound = SAME[key], value
+        rule = SAME[key]
     elif key == DIRECTED:
-        rule, bound = plain_rule(metric), value
+        rule = metric.plain_rule
     elif key in WORSE_WHEN:
         if metric.better != WORSE_WHEN[key]:
             raise ValueError(
                 f"{key!r} would forbid an improvement of {metric.name}; use 'max_drop'"
             )
-        rule, bound = "max_drop", value
-    elif key == ABSOLUTE_CHANGE:
-        rule, bound = "max_drop", _loss(key, value, "max_drop")
-    elif key == RELATIVE_CHANGE:
-        if metric.better == "lower":
+        rule = "max_drop"
+    elif key in (ABSOLUTE_CHANGE, RELATIVE_CHANGE):
+        rule = "max_drop" if key == ABSOLUTE_CHANGE else "recovery"
+        if value > 0:
+            raise ValueError(
+                f"{key!r} must be at most 0, found {value:g}: no gate demands an improvement; "
+                f"the loss that is allowed is {rule!r}"
+            )
+        if key == RELATIVE_CHANGE and metric.better == "lower":
             raise ValueError(
                 f"{key!r} is not defined for {metric.name}, where lower is better; use 'recovery'"
             )
-        rule, bound = "recovery", 1 - _loss(key, value, "recovery")
+        bound = abs(value) if key == ABSOLUTE_CHANGE else 1 + value
     elif key in REFUSED:
         raise ValueError(
             f"rule {key!r} has no equal here: {REFUSED[key]}; allowed: {', '.join(RULES)}"
         )
     else:
         raise ValueError(unknown("rule", key, (*RULES, *SYNONYMS), where=metric.name))
-    if GATE_RULES[rule].controlled and not controlled:
-        raise ValueError(
-            f"{key!r} compares a metric with its control, and {metric.name} has none here; "
-            f"allowed: on {', '.join(CONTROLS)} of single slices of reliability"
-        )
-    if metric.name in CHANGE_METRICS and rule != plain_rule(metric):
-        raise ValueError(
-            f"{key!r} of {metric.name}: it says by itself how much changed; allowed: {plain_rule(metric)}"
-        )
-    if GATE_RULES[rule].relative and not metric.comparable:
-        raise ValueError(
-            f"{key!r} of {metric.name}: it depends on the order or the bins of all facts, so that no test "
-            f"says how surely it changed; allowed: {plain_rule(metric)}, or {key!r} of brier"
-        )
-    _check(key, rule, bound, metric)
+    _check(key, GATE_RULES[rule], bound, metric)
     return rule, bound
 
 
-def _loss(key: str, value: float, instead: str) -> float:
-    if value > 0:
+def _check(key: str, rule: GateRule, bound: float, metric: Metric) -> None:
+    what = repr(key) if key == rule.name else f"{key!r} (here {rule.name!r})"
+    if rule.controlled and not metric.controlled:
         raise ValueError(
-            f"{key!r} must be at most 0, found {value:g}: no gate demands an improvement; "
-            f"the loss that is allowed is {instead!r}"
+            f"{what} compares a metric with its control, and {metric.name} has none here; "
+            f"allowed: on {', '.join(CONTROLS)} of single slices of reliability"
         )
-    return abs(value)
-
-
-def _check(key: str, rule: Rule, bound: float, metric: Metric) -> None:
-    what = repr(key) if key == rule else f"{key!r} (here {rule!r})"
-    if GATE_RULES[rule].ratio and metric.low < 0:
+    if rule.ratio and metric.low < 0:
         raise ValueError(
             f"{what} is a ratio, and {metric.name} can be negative; use 'max_drop'"
         )
-    if bound not in GATE_RULES[rule].range(metric.low, metric.most):
-        allowed = GATE_RULES[rule].range_in_words(metric.low, metric.most)
-        percent = f"; did you mean {bound / 100:g}?" if 1 < bound <= 100 else ""
-        raise ValueError(
-            f"{what} of {metric.name} must be {allowed}, found {bound:g}{percent}"
-        )
+    if not rule.is_for(metric):
+        why = "it depends on the order or the bins of all facts, so that no test says how surely it changed"
+        instead = f"{metric.plain_rule}, or {key!r} of brier"
+        if metric.name in CHANGE_METRICS:
+            why, instead = "it says by itself how much changed", metric.plain_rule
+        raise ValueError(f"{key!r} of {metric.name}: {why}; allowed: {instead}")
+    if bound not in rule.bounds(metric):
+        allowed = rule.range_in_words(metric)
+        raise ValueError(f"{what} of {metric.name} must be {allowed}, found {bound:g}")
 
 
 def read_integrity(
-    entries: Mapping[str, Entry], where: str, general: Integrity
+    entries: Mapping[str, Node], where: str, general: Integrity
 ) -> Integrity:
     """Return the limits under ``integrity`` of ``entries``; those it does not state come from ``general``.
 
@@ -295,9 +263,9 @@ def read_integrity(
     if "integrity" not in entries:
         return general
     what = f"integrity of {where}"
-    written = entries["integrity"].node.keys(what, tuple(LIMITS))
+    written = entries["integrity"].keys(what, tuple(LIMITS))
     stated: dict[str, Any] = {
-        name: _limit(name, entry.node, what) for name, entry in written.items()
+        name: _limit(name, entry, what) for name, entry in written.items()
     }
     return dataclasses.replace(general, **stated)
 
@@ -320,16 +288,16 @@ def read_waivers(node: Node) -> tuple[Waiver, ...]:
                 f"a waiver is of one 'fact' or one 'slice', found: {', '.join(keys)}; needed: one of both"
             )
         (kind,) = named
-        what = keys[kind].node.text(f"{kind} of a waiver")
+        what = keys[kind].text(f"{kind} of a waiver")
         if (kind, what) in waivers:
             first = waivers[kind, what].line
             raise item.error(
                 f"{kind} {shown(what)} stands twice in waivers; the first is on line {first}"
             )
         waivers[kind, what] = Waiver(
-            owner=keys["owner"].node.text("owner of a waiver"),
-            reason=keys["reason"].node.text("reason of a waiver"),
-            expires=keys["expires"].node.date("expires of a waiver").isoformat(),
+            owner=keys["owner"].text("owner of a waiver"),
+            reason=keys["reason"].text("reason of a waiver"),
+            expires=keys["expires"].date("expires of a waiver").isoformat(),
             fact=what if kind == "fact" else "",
             case=what if kind == "slice" else "",
             line=item.line,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import os
 import re
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from pytest_kbrel.bounds import LIMIT, SEED, SHARE, UNSEEN
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
-from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS
+from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS, Metric
 from pytest_kbrel.catalogue.probes import (
     PROBES,
     Probe,
@@ -19,7 +20,7 @@ from pytest_kbrel.catalogue.probes import (
     reliability_slices,
 )
 from pytest_kbrel.errors import SuiteError, nearest
-from pytest_kbrel.facts.located import Entry, Node, read_document, unknown
+from pytest_kbrel.facts.located import Node, nearest_file, read_document, unknown
 from pytest_kbrel.facts.readers import FORMATS, Format, format_by_suffix
 from pytest_kbrel.records import (
     CLUSTERS,
@@ -76,8 +77,7 @@ class WrittenUnseen:
     count: int
     as_of: datetime.date
     expires: datetime.date
-    as_of_line: int
-    expires_line: int
+    line: int
 
 
 @record
@@ -94,7 +94,7 @@ class WrittenProbe:
     """One probe's part of the file. ``slices`` is ``None`` where the file leaves the choice open."""
 
     probe: Probe
-    entry: Entry
+    entry: Node
     settings: dict[str, Value]
     slices: tuple[WrittenSlice, ...] | None
     limit: Limit
@@ -130,14 +130,10 @@ def read_suite_file(path: Path) -> WrittenSuite:
     """Read and check a suite file; raises ``SuiteError`` with the line of the first mistake."""
     root = read_document(path)
     keys = root.keys("a suite file", SUITE_KEYS, required=("suite", "facts"))
-    name = keys["suite"].node.text("suite")
-    facts, form = _facts(keys, path.parent)
-    relations = (
-        _relations(keys, path.parent, facts[0])
-        if "relations" in keys or form.own
-        else None
-    )
-    seed = keys["seed"].node.integer("seed", SEED) if "seed" in keys else 0
+    name = keys["suite"].text("suite")
+    facts, form = _facts(keys)
+    relations = _relations(keys, facts[0]) if "relations" in keys or form.own else None
+    seed = keys["seed"].integer("seed", SEED) if "seed" in keys else 0
     limits = read_integrity(keys, "a suite", Integrity())
     probes = tuple(
         _probe(probe, keys[name], limits)
@@ -146,12 +142,7 @@ def read_suite_file(path: Path) -> WrittenSuite:
     )
     if not probes:
         raise root.error(f"no probe found; at least one is needed: {', '.join(PROBES)}")
-    uninformative = None
-    if "uninformative" in keys:
-        uninformative = _file(keys["uninformative"].node, "uninformative", path.parent)
-    overall = (
-        keys["overall"].node.keys("overall", ("gates",)) if "overall" in keys else {}
-    )
+    overall = keys.get("overall")
     return WrittenSuite(
         name=name,
         root=root,
@@ -160,13 +151,13 @@ def read_suite_file(path: Path) -> WrittenSuite:
         relations=relations,
         seed=seed,
         probes=probes,
-        uninformative=uninformative,
-        language=_language(keys["language"].node) if "language" in keys else "",
-        overall_line=keys["overall"].line if "overall" in keys else root.line,
-        overall_gates=read_gates(
-            overall, OVERALL_METRICS["pooled"], "overall", _of_probes(), controls=()
-        ),
-        waivers=read_waivers(keys["waivers"].node) if "waivers" in keys else (),
+        uninformative=_file(keys["uninformative"], "uninformative")
+        if "uninformative" in keys
+        else None,
+        language=_language(keys["language"]) if "language" in keys else "",
+        overall_line=(overall or root).line,
+        overall_gates=_overall_gates(overall, OVERALL_METRICS["pooled"], "overall"),
+        waivers=read_waivers(keys["waivers"]) if "waivers" in keys else (),
     )
 
 
@@ -177,34 +168,20 @@ def _language(node: Node) -> str:
     return tag
 
 
-def _of_probes() -> dict[str, str]:
-    """Return hints that say where the gates of a single probe's figures belong."""
-    names = {
-        name
-        for probe in PROBES.values()
-        for name in (*probe.metrics, *probe.overall_metrics)
-    }
-    return dict.fromkeys(
-        names, "is a figure of one probe: its gates stand under that probe"
-    )
-
-
-def _facts(keys: dict[str, Entry], folder: Path) -> tuple[tuple[Path, ...], Format]:
+def _facts(keys: dict[str, Node]) -> tuple[tuple[Path, ...], Format]:
     """Return the facts files and the format they are in."""
-    node = keys["facts"].node
+    node = keys["facts"]
     nodes = _names(node, "facts") if isinstance(node.value, tuple) else (node,)
     if "format" in keys:
-        form = FORMATS[keys["format"].node.choice("format", tuple(FORMATS))]
+        form = FORMATS[keys["format"].choice("format", tuple(FORMATS))]
     else:
         form = format_by_suffix(Path(nodes[0].text("facts")))
-    return tuple(
-        _file(one, "facts", folder, folders=form.folders) for one in nodes
-    ), form
+    return tuple(_file(one, "facts", folders=form.folders) for one in nodes), form
 
 
-def _relations(keys: dict[str, Entry], folder: Path, facts: Path) -> Path:
+def _relations(keys: dict[str, Node], facts: Path) -> Path:
     if "relations" in keys:
-        return _file(keys["relations"].node, "relations", folder)
+        return _file(keys["relations"], "relations")
     beside = facts.parent / "relations.yaml"
     if not beside.is_file():
         raise keys["facts"].error(
@@ -214,75 +191,56 @@ def _relations(keys: dict[str, Entry], folder: Path, facts: Path) -> Path:
     return beside
 
 
-def _file(node: Node, what: str, folder: Path, *, folders: bool = False) -> Path:
-    path = folder / node.text(what)
+def _file(node: Node, what: str, *, folders: bool = False) -> Path:
+    path = node.path.parent / node.text(what)
     try:
         if path.is_file() or (folders and path.is_dir()):
             return path
-        beside = (
-            sorted(p.name for p in path.parent.iterdir())
-            if path.parent.is_dir()
-            else []
-        )
+        hint = nearest_file(path)
     except OSError as error:
         raise node.wrong(what, "a file", f": {error.strerror}") from None
     raise node.error(
-        f"{what} must be a file, found {node.value!r}, which is none (looked for {path})"
-        f"{nearest(path.name, beside)}"
+        f"{what} must be a file, found {node.value!r}, which is none (looked for {path}){hint}"
     )
 
 
-def _probe(probe: Probe, entry: Entry, limits: Integrity) -> WrittenProbe:
-    keys = (
-        {}
-        if entry.node.value is None
-        else entry.node.keys(probe.name, probe_keys(probe))
-    )
+def _probe(probe: Probe, entry: Node, limits: Integrity) -> WrittenProbe:
+    keys = {} if entry.value is None else entry.keys(probe.name, probe_keys(probe))
     settings = _wording(probe, keys)
     for name, setting in probe.options.items():
         if name in keys:
-            settings[name] = _setting(
-                keys[name].node, f"{name} of {probe.name}", setting
-            )
+            settings[name] = _setting(keys[name], f"{name} of {probe.name}", setting)
     overall = keys.get("overall")
-    what = f"overall of {probe.name}"
-    overall_keys = overall.node.keys(what, ("gates",)) if overall else {}
-    inside = dict.fromkeys(
-        probe.metrics,
-        "is a figure of single slices: it stands under the probe's own 'gates'",
-    )
-    across = dict.fromkeys(
-        probe.overall_metrics,
-        "is a figure over all slices: it stands under 'overall: {gates: ...}'",
-    )
     return WrittenProbe(
         probe=probe,
         entry=entry,
         settings=settings,
-        slices=_slices(
-            probe, keys["slices"].node, str(settings.get("slice_by", "none"))
-        )
-        if "slices" in keys
-        else None,
+        slices=_slices(probe, keys["slices"], settings) if "slices" in keys else None,
         limit=_limit(keys, probe.name),
-        gates=read_gates(keys, probe.metrics, probe.name, across),
-        overall_line=overall.line if overall else entry.line,
-        overall_gates=read_gates(
-            overall_keys, probe.overall_metrics, what, inside, controls=()
+        gates=read_gates(keys, probe.metrics, probe.name),
+        overall_line=(overall or entry).line,
+        overall_gates=_overall_gates(
+            overall, probe.overall_metrics, f"overall of {probe.name}"
         ),
-        relations=_names(keys["relations"].node, f"relations of {probe.name}")
+        relations=_names(keys["relations"], f"relations of {probe.name}")
         if "relations" in keys
         else None,
-        unseen=_unseen(keys["unseen"].node) if "unseen" in keys else None,
-        shots=_shots(keys["shots"].node, probe) if "shots" in keys else WrittenShots(),
+        unseen=_unseen(keys["unseen"]) if "unseen" in keys else None,
+        shots=_shots(keys["shots"], probe) if "shots" in keys else WrittenShots(),
         integrity=read_integrity(keys, probe.name, limits),
         cluster=_cluster(keys, probe.name) or "object",
     )
 
 
-def _cluster(keys: Mapping[str, Entry], where: str) -> str:
+def _overall_gates(
+    node: Node | None, metrics: Mapping[str, Metric], what: str
+) -> tuple[Gate, ...]:
+    return read_gates(node.keys(what, ("gates",)), metrics, what) if node else ()
+
+
+def _cluster(keys: Mapping[str, Node], where: str) -> str:
     return (
-        keys["cluster"].node.choice(f"cluster of {where}", CLUSTERS)
+        keys["cluster"].choice(f"cluster of {where}", CLUSTERS)
         if "cluster" in keys
         else ""
     )
@@ -305,38 +263,40 @@ def _setting(node: Node, what: str, setting: Setting) -> str | int:
     if not setting.plain:
         return node.integer(what, setting.bounds)
     spec = node.text(what)
-    first, slash, _ = spec.strip().partition("/")
-    is_spec = (slash and first not in setting.not_from) or spec.split(":")[
-        0
-    ] == "reference"
+    backend, slash, _ = spec.strip().partition("/")
+    is_spec = slash and backend not in setting.not_from
+    is_there = os.path.exists(node.path.parent / spec)
     if (
-        not is_spec
-        and spec not in setting.plain
-        and not os.path.exists(node.path.parent / spec)
+        spec in setting.plain
+        or spec.split(":")[0] == "reference"
+        or is_spec
+        or is_there
     ):
-        allowed = f"{', '.join(setting.plain)}, openai/NAME, hf/NAME or a folder beside the suite"
-        raise node.wrong(what, allowed, nearest(spec, setting.plain))
-    return spec
+        return spec
+    allowed = (
+        f"{', '.join(setting.plain)}, openai/NAME, hf/NAME or a folder beside the suite"
+    )
+    raise node.wrong(what, allowed, nearest(spec, setting.plain))
 
 
 def _shots(node: Node, probe: Probe) -> WrittenShots:
     what = f"shots of {probe.name}"
     if isinstance(node.value, str):
-        return WrittenShots(file=_file(node, what, node.path.parent))
+        return WrittenShots(file=_file(node, what))
     if not isinstance(node.value, dict):
         raise node.wrong(what, "a file of examples or {seen: 280, unseen: 40}")
     keys = node.keys(what, tuple(SHOTS))
     counts = SHOTS | {
-        key: entry.node.integer(f"{key} of shots", SHOT_BOUNDS)
+        key: entry.integer(f"{key} of shots", SHOT_BOUNDS)
         for key, entry in keys.items()
     }
     return WrittenShots(seen=counts["seen"], unseen=counts["unseen"])
 
 
-def _limit(keys: dict[str, Entry], where: str) -> Limit:
+def _limit(keys: dict[str, Node], where: str) -> Limit:
     if "limit" not in keys:
         return None
-    node, what = keys["limit"].node, f"limit of {where}"
+    node, what = keys["limit"], f"limit of {where}"
     # 1.0 is all of them, and 1 one of them.
     bounds = LIMIT if isinstance(node.value, int) else SHARE
     return node.number(what, f"{LIMIT}, or a share above 0 and up to 1.0", bounds)
@@ -354,96 +314,80 @@ def _names(node: Node, what: str) -> tuple[Node, ...]:
     return node.items(what)
 
 
-def _slices(probe: Probe, node: Node, slice_by: str) -> tuple[WrittenSlice, ...]:
+def _slices(
+    probe: Probe, node: Node, settings: Mapping[str, Value]
+) -> tuple[WrittenSlice, ...]:
     what = f"slices of {probe.name}"
-    if not isinstance(node.value, dict):
-        if not isinstance(node.value, tuple) or not node.value:
-            raise node.wrong(
-                what, "a list of names or a mapping of names, with at least one"
-            )
+    if not node.value or not isinstance(node.value, (tuple, dict)):
+        allowed = "a list of names or a mapping of names, with at least one"
+        raise node.wrong(what, allowed)
+    written: dict[str, Node] = {}
+    if isinstance(node.value, dict):
+        written = node.value
+    else:
         for item in _names(node, what):
-            _check_name(probe, item, slice_by)
-        return tuple(
-            WrittenSlice(name=item.text(what), node=item) for item in node.value
-        )
-    if not node.value:
-        raise node.wrong(
-            what, "a list of names or a mapping of names, with at least one"
-        )
-    slices = []
-    for name, entry in node.value.items():
-        item_node = Node(path=entry.node.path, line=entry.line, value=name)
-        _check_name(probe, item_node, slice_by)
-        where = f"slice {name} of {probe.name}"
-        keys = (
-            {}
-            if entry.node.value is None
-            else entry.node.keys(where, slice_keys(probe, name))
-        )
-        metrics = SLICE_METRICS[probe.kind(name)]
-        across = dict.fromkeys(
-            probe.overall_metrics,
-            "is a figure over all slices: it stands under 'overall'",
-        )
-        gates = read_gates(keys, metrics, where, across)
-        slices.append(
-            WrittenSlice(
-                name=name,
-                node=item_node,
-                limit=_limit(keys, where),
-                gates=gates,
-                cluster=_cluster(keys, where),
-                wordings=keys[WORDINGS].node.integer(
-                    f"{WORDINGS} of {where}", probe.options[WORDINGS].bounds
-                )
-                if WORDINGS in keys
-                else None,
-            )
-        )
-    return tuple(slices)
+            written[item.text(what)] = dataclasses.replace(item, value=None)
+    return tuple(_slice(probe, name, of, settings) for name, of in written.items())
 
 
-def _check_name(probe: Probe, node: Node, slice_by: str) -> None:
+def _slice(
+    probe: Probe, name: str, node: Node, settings: Mapping[str, Value]
+) -> WrittenSlice:
+    _check_name(probe, name, node, str(settings.get("slice_by", "none")))
+    where = f"slice {name} of {probe.name}"
+    keys = {} if node.value is None else node.keys(where, slice_keys(probe, name))
+    wordings = None
+    if WORDINGS in keys:
+        bounds = probe.options[WORDINGS].bounds
+        wordings = keys[WORDINGS].integer(f"{WORDINGS} of {where}", bounds)
+    return WrittenSlice(
+        name=name,
+        node=node,
+        limit=_limit(keys, where),
+        gates=read_gates(keys, SLICE_METRICS[probe.kind(name)], where),
+        cluster=_cluster(keys, where),
+        wordings=wordings,
+    )
+
+
+def _check_name(probe: Probe, name: str, node: Node, slice_by: str) -> None:
     # Other slices are names from the facts, which are not read yet; so are datasets.
     if probe.slicing != "knowledge":
         return
-    name, allowed = str(node.value), reliability_slices(slice_by)
-    parts = reliability_slice(name)
+    allowed, parts = reliability_slices(slice_by), reliability_slice(name)
     if name not in allowed and (parts is None or slice_by != "dataset"):
-        groups = (
-            "; groups are made by the key 'slice_by'"
-            if parts and slice_by == "none"
-            else ""
+        hint = "; groups are made by the key 'slice_by'"
+        raise node.error(
+            unknown("slice", name, allowed, where=probe.name)
+            + (hint if parts and slice_by == "none" else "")
         )
-        raise node.error(unknown("slice", name, allowed, where=probe.name) + groups)
 
 
 def _unseen(node: Node) -> WrittenUnseen:
     keys = node.keys("unseen", UNSEEN_KEYS, required=UNSEEN_KEYS)
     as_of, expires = (
-        keys["as_of"].node.date("as_of"),
-        keys["expires"].node.date("expires"),
+        keys["as_of"].date("as_of"),
+        keys["expires"].date("expires"),
     )
     if expires <= as_of:
         raise keys["expires"].error(
             f"expires must be later than as_of ({as_of}), found {expires}"
         )
     return WrittenUnseen(
-        count=keys["count"].node.integer("count of unseen", UNSEEN),
+        count=keys["count"].integer("count of unseen", UNSEEN),
         as_of=as_of,
         expires=expires,
-        as_of_line=keys["as_of"].line,
-        expires_line=keys["expires"].line,
+        line=node.line,
     )
 
 
-def _wording(probe: Probe, keys: Mapping[str, Entry]) -> dict[str, Value]:
+def _wording(probe: Probe, keys: Mapping[str, Node]) -> dict[str, Value]:
     """Return the settings of the keys that word a probe's questions: prompt, system, cue, stop strings."""
     settings: dict[str, Value] = {}
     for key in probe.wording:
         if key not in keys:
             continue
-        node, what = keys[key].node, f"{key} of {probe.name}"
+        node, what = keys[key], f"{key} of {probe.name}"
         if key == "stop":
             settings[key] = _stop(node, what)
         elif key in ("system", "answer_cue"):
@@ -455,7 +399,7 @@ def _wording(probe: Probe, keys: Mapping[str, Entry]) -> dict[str, Value]:
                 node, what, probe, key
             )
     # A stop and a cue that are the probe's own are left out: whoever writes them down asks nothing else.
-    published = "variant" in keys and keys["variant"].node.value == "published"
+    published = "variant" in keys and keys["variant"].value == "published"
     if settings.get("stop") == ["\n"] and not published:
         del settings["stop"]
     texts = [
@@ -476,25 +420,20 @@ def _prompt(node: Node, what: str, probe: Probe) -> dict[str, Value]:
         keys = node.keys(what, PROMPT_KEYS)
         settings: dict[str, Value] = {}
         if "setting" in keys:
-            settings["prompt"] = keys["setting"].node.choice(
+            settings["prompt"] = keys["setting"].choice(
                 f"setting of {what}", probe.prompts
             )
         if "text" in keys:
             settings["prompt_text"] = _template(
-                keys["text"].node, f"text of {what}", probe, "prompt"
+                keys["text"], f"text of {what}", probe, "prompt"
             )
         return settings
-    if node.value in probe.prompts:
-        return {"prompt": str(node.value)}
-    # A single word without a placeholder is a misspelt name rather than a text.
-    if (isinstance(node.value, str) and len(node.value.split()) > 1) or "{" in str(
-        node.value
-    ):
+    text = str(node.value)
+    # A single word without a placeholder is a name, though it may be misspelt.
+    if len(text.split()) > 1 or "{" in text:
         return {"prompt_text": _template(node, what, probe, "prompt")}
-    hint = nearest(node.value, probe.prompts) if isinstance(node.value, str) else ""
-    names = ", ".join(probe.prompts)
-    allowed = f"one of {names}, a text with {{question}} or {{setting: {probe.prompts[0]}, text: ...}}"
-    raise node.wrong(what, allowed, hint)
+    named = f"{what}, unless it is a text with {{question}},"
+    return {"prompt": node.choice(named, probe.prompts)}
 
 
 def _template(node: Node, what: str, probe: Probe, key: str) -> str:
@@ -535,7 +474,7 @@ def read_uninformative(path: Path) -> tuple[tuple[str, str], ...]:
             raise entry.error(unknown("kind", kind, UNINFORMATIVE))
         patterns += [
             (kind, _pattern(kind, node))
-            for node in entry.node.items(repr(kind), "regular expressions")
+            for node in entry.items(repr(kind), "regular expressions")
         ]
     if not patterns:
         raise SuiteError(

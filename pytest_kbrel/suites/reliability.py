@@ -7,21 +7,17 @@ import hashlib
 import random
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 from pytest_kbrel.catalogue.probes import (
     KINDS,
     PROMPTS,
-    reliability_slice,
     reliability_slices,
     slice_name,
 )
 from pytest_kbrel.facts.answer_kinds import answer_type_of
 from pytest_kbrel.facts.distractors import (
-    SPARE,
-    DrawnNegatives,
     is_spelt,
-    with_alike_negatives,
 )
 from pytest_kbrel.facts.files import read_shots
 from pytest_kbrel.facts.located import unknown
@@ -32,15 +28,11 @@ from pytest_kbrel.records import (
     Control,
     Fact,
     ProbeSettings,
-    ReliabilitySettings,
     Shot,
 )
-from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.suites.dataset import World
 from pytest_kbrel.suites.parse import WrittenProbe, WrittenSlice
 
-# A question shows three distractors, and the model's own answer may be one of those there are.
-_FEWEST_DISTRACTORS = 4
 # Datasets become part of pytest node ids and of -k expressions.
 _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -49,38 +41,24 @@ _TRIES = 50
 
 
 def reliability_groups(
-    written: WrittenProbe, world: World, seed: int
+    written: WrittenProbe, world: World
 ) -> dict[str, tuple[Fact, ...]]:
     """Return the facts of every slice the probe could have; those that are not chosen may be empty.
 
     Where the file names no slices, these are the zero-shot ones.
     """
-    chosen = None if written.slices is None else [part.name for part in written.slices]
+    chosen = written.slices or ()
     slice_by = str(written.settings.get("slice_by", "none"))
-    prompts = PROMPTS[:1] if chosen is None else PROMPTS
     groups: dict[str, list[Fact]] = {name: [] for name in reliability_slices(slice_by)}
-    for kind in KINDS:
-        if chosen is not None and not any(
-            written.probe.kind(name) == kind for name in chosen
-        ):
-            continue
-        for fact in (
-            seen_facts(written, world)
-            if kind == "seen"
-            else _unseen(written, world, seed)
-        ):
-            for prompt in prompts:
-                name = slice_name(kind, _group(fact, slice_by, world), prompt)
-                groups.setdefault(name, []).append(fact)
-    for part in written.slices or ():
+    kinds = {written.probe.kind(part.name) for part in chosen} or {*KINDS}
+    for kind, read in (("seen", seen_facts), ("unseen", _unseen)):
+        for fact in read(written, world) if kind in kinds else ():
+            group = _group(fact, slice_by, world)
+            for prompt in PROMPTS if chosen else PROMPTS[:1]:
+                groups.setdefault(slice_name(kind, group, prompt), []).append(fact)
+    for part in chosen:
         if part.name not in groups:
-            # Not a name that the next error would be about. Of the other kind no facts were made.
-            other = KINDS[written.probe.kind(part.name) == "seen"]
-            full = [
-                name
-                for name in groups
-                if groups[name] or written.probe.kind(name) == other
-            ]
+            full = [name for name in groups if groups[name]]
             raise part.node.error(
                 unknown("slice", part.name, full or groups, where=written.probe.name)
             )
@@ -88,45 +66,13 @@ def reliability_groups(
 
 
 def sample_of_slice(
-    written: WrittenProbe, part: WrittenSlice, group: Sequence[Fact], seed: int
+    written: WrittenProbe, part: WrittenSlice, group: Sequence[Fact], world: World
 ) -> tuple[Fact, ...]:
     """Return the facts of a slice under the suite's own limit; a probe's general one is for seen facts."""
     limit = part.limit
     if limit is None and written.probe.kind(part.name) != "unseen":
         limit = written.limit
-    return sample(group, limit, seed, part.cluster or written.cluster)
-
-
-def with_distractors(
-    written: WrittenProbe,
-    part: WrittenSlice,
-    facts: tuple[Fact, ...],
-    world: World,
-    seed: int,
-) -> tuple[DrawnNegatives, ReliabilitySettings]:
-    """Return the facts with distractors, and the settings with the slice's prompt.
-
-    Where an encoder is to choose the nearest distractors, there are more than the settings say.
-    """
-    world.need_questions(facts, written.probe.name)
-    parts = reliability_slice(part.name)
-    assert parts is not None
-    settings = from_wire(
-        ReliabilitySettings, {**written.settings, "prompt": parts.prompt}
-    )
-    # A model that writes distractors needs none, and is helped out with those there are.
-    at_least = 0 if settings.writer else _FEWEST_DISTRACTORS
-    drawn = with_alike_negatives(
-        facts,
-        world.facts,
-        world.relations,
-        settings.distractors,
-        seed,
-        questions=settings.choices,
-        at_least=at_least,
-        spare=SPARE if settings.encoder and not settings.writer else 1,
-    )
-    return drawn, settings
+    return sample(group, limit, world.seed, part.cluster or written.cluster)
 
 
 def with_examples_and_controls(
@@ -135,28 +81,21 @@ def with_examples_and_controls(
     groups: Mapping[str, tuple[Fact, ...]],
     cases: Sequence[Case],
     world: World,
-    seed: int,
 ) -> tuple[Case, ...]:
     """Return the cases with examples to choose from and with controls."""
-    by_id: dict[str, Fact] = {}
-    for part in chosen:
-        # Under the suite's limit, not the user's, so that a sampled run is shown the same examples.
-        by_id.update(
-            (fact.id, fact)
-            for fact in sample_of_slice(written, part, groups[part.name], seed)
-        )
-    seen, settings = seen_facts(written, world), [case.settings for case in cases]
-    repository = example_repository(
-        written, seen, tuple(by_id.values()), world, seed, settings
-    )
+    # Under the suite's limit, not the user's, so that a sampled run is shown the same examples.
+    sampled = {
+        fact.id: fact
+        for part in chosen
+        for fact in sample_of_slice(written, part, groups[part.name], world)
+    }
+    settings = [case.settings for case in cases]
+    repository = example_repository(written, sampled, world, settings)
     made = []
     for part, case in zip(chosen, cases, strict=True):
         shots = repository if sum(case.settings.shown) else ()
-        pool = (
-            world.facts
-            if written.probe.kind(part.name) == "seen"
-            else groups[part.name]
-        )
+        is_seen = written.probe.kind(part.name) == "seen"
+        pool = world.facts if is_seen else groups[part.name]
         controls = controls_of(case, pool, world, part)
         made.append(dataclasses.replace(case, repository=shots, controls=controls))
     return tuple(made)
@@ -166,33 +105,26 @@ def seen_facts(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
     """Return the facts of the relations the file chooses, by default all."""
     if written.relations is None:
         return world.facts
-    ids = {str(node.value) for node in written.relations}
-    for node in written.relations:
-        if node.value not in world.by_relation:
+    ids = {str(node.value): node for node in written.relations}
+    for name, node in ids.items():
+        if name not in world.by_relation:
             raise node.error(
-                unknown(
-                    "relation",
-                    str(node.value),
-                    world.by_relation,
-                    where=written.probe.name,
-                )
+                unknown("relation", name, world.by_relation, where=written.probe.name)
             )
     return tuple(fact for fact in world.facts if fact.relation in ids)
 
 
-def _unseen(written: WrittenProbe, world: World, seed: int) -> tuple[Fact, ...]:
-    read, unseen = with_options(world.unseen, world.facts, seed), written.unseen
+def _unseen(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
+    read, unseen = with_options(world.unseen, world.facts, world.seed), written.unseen
     if unseen is None:
         return read
-    count, as_of, expires = unseen.count, unseen.as_of, unseen.expires
-    try:
-        made = make_unseen(
-            world.facts, count=count, seed=seed, as_of=as_of, expires=expires
-        )
-    except ValueError as error:
-        raise written.entry.error(
-            f"unseen: {error}; found a count of {count:,}; allowed: fewer"
-        ) from None
+    made = make_unseen(
+        world.facts,
+        count=unseen.count,
+        seed=world.seed,
+        as_of=unseen.as_of,
+        expires=unseen.expires,
+    )
     return (*read, *made)
 
 
@@ -219,31 +151,21 @@ def controls_of(
         relation.id: _majority(world.by_relation.get(relation.id, ()))
         for relation in case.relations
     }
-    others: dict[str, list[Fact]] = {}
     shuffle = getattr(case.settings, "controls", "counted") == "asked"
-    if shuffle:
-        for fact in sorted(pool, key=lambda fact: fact.id):
-            others.setdefault(fact.relation, []).append(fact)
+    others: dict[str, list[Fact]] = {}
+    for fact in sorted(pool, key=lambda fact: fact.id) if shuffle else ():
+        others.setdefault(fact.relation, []).append(fact)
     controls = []
     for fact in case.facts:
-        shuffled = ""
-        if shuffle:
-            other = _other(fact, others, case.seed)
-            shuffled = (
-                question_text(fact, world, other.subject) if other is not None else ""
+        other = _other(fact, others, case.seed) if shuffle else None
+        shuffled = question_text(fact, world, other.subject) if other else ""
+        if shuffle and not shuffled:
+            raise part.node.error(
+                f"slice {part.name!r}: fact {fact.id!r} cannot be asked about another subject: found no "
+                "other subject, or a question without its own; allowed: 'controls: counted'"
             )
-            if not shuffled:
-                raise part.node.error(
-                    f"slice {part.name!r}: fact {fact.id!r} cannot be asked about another subject: found no "
-                    "other subject, or a question without its own; allowed: 'controls: counted'"
-                )
-        controls.append(
-            Control(
-                fact_id=fact.id,
-                majority=majorities.get(fact.relation, ""),
-                shuffled=shuffled,
-            )
-        )
+        majority = majorities.get(fact.relation, "")
+        controls.append(Control(fact_id=fact.id, majority=majority, shuffled=shuffled))
     return tuple(controls)
 
 
@@ -280,15 +202,13 @@ def _other(fact: Fact, others: Mapping[str, Sequence[Fact]], seed: int) -> Fact 
 
 def example_repository(
     written: WrittenProbe,
-    seen: Sequence[Fact],
-    sampled: Sequence[Fact],
+    sampled: Mapping[str, Fact],
     world: World,
-    seed: int,
     settings: Collection[ProbeSettings],
 ) -> tuple[Shot, ...]:
     """Return the examples for the ``settings`` of a suite's slices; none where all are zero-shot.
 
-    They come from the file the suite names, or are made: of the ``seen`` facts those that are not ``sampled``
+    They come from the file the suite names, or are made: of the seen facts those that are not ``sampled``
     first, in an order by seed and fact id, and unanswerable questions of other invented names than the
     suite's own. Raises ``SuiteError`` when there are too few for some setting.
     """
@@ -299,46 +219,39 @@ def example_repository(
         shots = read_shots(wanted.file)
     else:
         after = written.unseen.expires.year if written.unseen is not None else None
-        avoid = [fact.question for fact in sampled if fact.question is not None]
+        avoid = [fact.question for fact in sampled.values() if fact.question]
         unseen = unseen_examples(
-            world.facts, count=wanted.unseen, seed=seed, after=after, avoid=avoid
+            world.facts, count=wanted.unseen, seed=world.seed, after=after, avoid=avoid
         )
-        shots = (
-            *_seen_shots(seen, {fact.id for fact in sampled}, world, wanted.seen, seed),
-            *(
-                Shot(
-                    question=fact.question or "",
-                    answer=None,
-                    subject=fact.subject,
-                    valid_until=fact.valid_until,
-                )
-                for fact in unseen
-            ),
+        shots = _seen_shots(seen_facts(written, world), sampled, world, wanted.seen)
+        shots += tuple(
+            Shot(
+                question=fact.question or "",
+                answer=None,
+                subject=fact.subject,
+                valid_until=fact.valid_until,
+            )
+            for fact in unseen
         )
     answered = sum(shot.answer is not None for shot in shots)
     for setting in settings:
         prompt = getattr(setting, written.probe.overall_by)
-        for need, have, sort in zip(
-            setting.shown,
-            (answered, len(shots) - answered),
-            ("with", "without"),
-            strict=True,
-        ):
-            if have < need:
+        have = {"with": answered, "without": len(shots) - answered}
+        for need, sort in zip(setting.shown, have, strict=True):
+            if have[sort] < need:
                 raise written.entry.error(
-                    f"{prompt} needs at least {need} examples {sort} an answer, found {have}; "
+                    f"{prompt} needs at least {need} examples {sort} an answer, found {have[sort]}; "
                     "allowed: more facts, or more examples under 'shots'"
                 )
     return shots
 
 
 def _seen_shots(
-    facts: Iterable[Fact], sampled: Collection[str], world: World, count: int, seed: int
+    facts: Iterable[Fact], sampled: Container[str], world: World, count: int
 ) -> tuple[Shot, ...]:
     def rank(fact: Fact) -> tuple[bool, bytes]:
-        return fact.id in sampled, hashlib.sha256(
-            f"{seed}\0shots\0{fact.id}".encode()
-        ).digest()
+        text = f"{world.seed}\0shots\0{fact.id}"
+        return fact.id in sampled, hashlib.sha256(text.encode()).digest()
 
     shots: dict[str, Shot] = {}
     for fact in sorted(facts, key=rank):
@@ -355,17 +268,11 @@ def _seen_shots(
 
 def question_text(fact: Fact, world: World, subject: str | None = None) -> str:
     """Return the question about a fact, or about another ``subject``; empty where there is none."""
-    if fact.question is not None:
-        if subject is None:
-            return fact.question
-        return (
-            fact.question.replace(fact.subject, subject)
-            if fact.subject in fact.question
-            else ""
-        )
-    relation = world.relations.get(fact.relation)
-    if relation is None or not relation.frames:
-        return ""
-    return relation.frames[0].replace(
-        "[X]", fact.subject if subject is None else subject
-    )
+    if subject is not None:
+        question = fact.question
+        if question is not None:
+            if fact.subject not in question:
+                return ""
+            question = question.replace(fact.subject, subject)
+        fact = dataclasses.replace(fact, subject=subject, question=question)
+    return next(iter(fact.questions(world.relations.get(fact.relation))), "")

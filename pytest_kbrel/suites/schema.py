@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_kbrel.bounds import LIMIT, SEED, UNSEEN, Bounds
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
 from pytest_kbrel.catalogue.metrics import (
     CHANGE_METRICS,
-    CONTROLS,
-    METRICS,
     OVERALL_METRICS,
     SLICE_METRICS,
     Metric,
@@ -24,7 +22,6 @@ from pytest_kbrel.catalogue.probes import (
     TOP10,
     Places,
     Probe,
-    Setting,
     Slicing,
 )
 from pytest_kbrel.catalogue.rules import GATE_RULES
@@ -35,6 +32,7 @@ from pytest_kbrel.records import (
     DEFAULT_LANGUAGE,
     LANGUAGE_TAG,
     Integrity,
+    Rule,
 )
 from pytest_kbrel.suites.gates import (
     ABSOLUTE_CHANGE,
@@ -45,95 +43,81 @@ from pytest_kbrel.suites.gates import (
     SAME,
     WAIVER_KEYS,
     WORSE_WHEN,
-    plain_rule,
 )
 from pytest_kbrel.suites.parse import (
     PROMPT_KEYS,
     SHOTS,
-    SUITE_KEYS,
-    UNSEEN_KEYS,
     WORDINGS,
     slice_keys,
 )
 
 Schema = dict[str, Any]
 
+
+def _key(about: str, **schema: Any) -> Schema:
+    """Return the schema of a key with its description."""
+    return {**schema, "description": about}
+
+
 _TEXT: Schema = {"type": "string", "pattern": r"^[^\r\n]*\S[^\r\n]*$"}
 _DATE: Schema = {"type": "string", "format": "date", "pattern": r"^\d{4}-\d\d-\d\d$"}
-_UNIT: Schema = {"minimum": 0, "maximum": 1}
-_LIMIT: Schema = {
-    "description": "How many facts: a whole number, or a share of them.",
-    "anyOf": [
+_LIMIT = _key(
+    "How many facts: a whole number, or a share of them.",
+    anyOf=[
         {"type": "integer", "minimum": LIMIT.least, "maximum": LIMIT.most},
         {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
     ],
-}
-
-
-_CLUSTER: Schema = {
-    "enum": list(CLUSTERS),
-    "description": "What facts share that change together; default: object, the right answer.",
-}
+)
+_CLUSTER = _key(
+    "What facts share that change together; default: object, the right answer.",
+    enum=list(CLUSTERS),
+)
 
 
 def make_schema() -> Schema:
     """Return the schema of the tables; ``python -m pytest_kbrel.suites.schema`` prints it for the file."""
-    distinct = {
-        _shape(metric, controlled): (metric, controlled)
-        for metric in METRICS.values()
-        for controlled in (False, metric.name in CONTROLS)
-    }
+    tables = (*SLICE_METRICS.values(), *OVERALL_METRICS.values(), CHANGE_METRICS)
+    metrics = [metric for table in tables for metric in table.values()]
+    relations = "The wordings; default: relations.yaml beside facts in an own format."
+    languages = (
+        "What the facts that name no language are in: a tag such as de or pt-BR."
+    )
     properties: Schema = {
-        "suite": {**_TEXT, "description": "The name of the suite in reports."},
-        "facts": {
-            "description": "The facts: a path relative to this file, or a list of them.",
-            "anyOf": [_TEXT, _names(_TEXT)],
-        },
-        "format": {
-            "enum": list(FORMATS),
-            "description": "What the facts are in; default: own JSON Lines.",
-        },
-        "relations": {
-            **_TEXT,
-            "description": "The wordings; default: relations.yaml beside facts in an own format.",
-        },
-        "seed": {**_whole(SEED), "default": 0, "description": "Fixes every draw."},
-        "uninformative": {
-            **_TEXT,
-            "description": "Own rules for answers that say nothing, YAML.",
-        },
-        "language": {
-            "type": "string",
-            "pattern": f"^{LANGUAGE_TAG}$",
-            "default": DEFAULT_LANGUAGE,
-            "description": "What the facts that name no language are in: a tag such as de or pt-BR.",
-        },
+        "suite": _key("The name of the suite in reports.", **_TEXT),
+        "facts": _key(
+            "The facts: a path relative to this file, or a list of them.",
+            anyOf=[_TEXT, _names(_TEXT)],
+        ),
+        "format": _key(
+            "What the facts are in; default: own JSON Lines.", enum=list(FORMATS)
+        ),
+        "relations": _key(relations, **_TEXT),
+        "seed": _key("Fixes every draw.", **_whole(SEED), default=0),
+        "uninformative": _key("Own rules for answers that say nothing, YAML.", **_TEXT),
+        "language": _key(
+            languages,
+            type="string",
+            pattern=f"^{LANGUAGE_TAG}$",
+            default=DEFAULT_LANGUAGE,
+        ),
         "integrity": _integrity(),
         **{name: _probe(probe) for name, probe in PROBES.items()},
-        "overall": {
-            **_object({"gates": _gates(OVERALL_METRICS["pooled"], controls=())}),
-            "description": "What must hold over all slices of all probes.",
-        },
-        "waivers": {
-            "type": "array",
-            "items": _waiver(),
-            "minItems": 1,
-            "description": "Known losses that somebody answers for, until a day.",
-        },
+        "overall": _overall(
+            "What must hold over all slices of all probes.", OVERALL_METRICS["pooled"]
+        ),
+        "waivers": _key(
+            "Known losses that somebody answers for, until a day.",
+            type="array",
+            items=_waiver(),
+            minItems=1,
+        ),
     }
-    assert tuple(properties) == SUITE_KEYS
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Suite file of pytest-kbrel (*.kb.yaml)",
         **_object(properties, required=["suite", "facts"]),
         "anyOf": [{"required": [probe]} for probe in PROBES],
-        "$defs": {
-            **{shape: _gate(*given) for shape, given in distinct.items()},
-            **{
-                _change_shape(metric): _change_gate(metric)
-                for metric in CHANGE_METRICS.values()
-            },
-        },
+        "$defs": {_shape(metric): _gate(metric) for metric in metrics},
     }
 
 
@@ -146,6 +130,10 @@ def _object(properties: Schema, **more: Any) -> Schema:
     }
 
 
+def _overall(about: str, metrics: Mapping[str, Metric]) -> Schema:
+    return _key(about, **_object({"gates": _gates(metrics)}))
+
+
 def _whole(bounds: Bounds) -> Schema:
     return {"type": "integer", "minimum": bounds.least, "maximum": bounds.most}
 
@@ -155,74 +143,63 @@ def _or_nothing(schema: Schema) -> Schema:
 
 
 def _waiver() -> Schema:
-    descriptions = {
-        "fact": "The id of a fact that is left out of comparisons with the baseline.",
-        "slice": "The id of a case, such as monitor[P36], whose failure does not fail the run.",
-        "owner": "Who answers for it.",
-        "reason": "Why it is waived.",
-    }
+    case = (
+        "The id of a case, such as monitor[P36], whose failure does not fail the run."
+    )
     properties: Schema = {
-        key: {**_TEXT, "description": text} for key, text in descriptions.items()
+        "fact": _key(
+            "The id of a fact that is left out of comparisons with the baseline.",
+            **_TEXT,
+        ),
+        "slice": _key(case, **_TEXT),
+        "owner": _key("Who answers for it.", **_TEXT),
+        "reason": _key("Why it is waived.", **_TEXT),
+        "expires": _key("The last day on which it is waived.", **_DATE),
     }
-    properties["expires"] = {
-        **_DATE,
-        "description": "The last day on which it is waived.",
-    }
-    assert tuple(properties) == WAIVER_KEYS
-    one_of_two = {"oneOf": [{"required": [key]} for key in WAIVER_KEYS[:2]]}
-    return _object(properties, required=list(WAIVER_KEYS[2:]), **one_of_two)
+    one_of_two = [{"required": [key]} for key in WAIVER_KEYS[:2]]
+    return _object(properties, required=list(WAIVER_KEYS[2:]), oneOf=one_of_two)
 
 
 def _probe(probe: Probe) -> Schema:
+    names = "The cases: names, or a mapping with keys of their own."
     properties: Schema = {
-        "slices": {
-            **_slices(probe),
-            "description": "The cases: names, or a mapping with keys of their own.",
-        },
+        "slices": _key(names, **_slices(probe)),
         "limit": _LIMIT,
         "cluster": _CLUSTER,
         "gates": _gates(probe.metrics),
-        "overall": {
-            **_object({"gates": _gates(probe.overall_metrics, controls=())}),
-            "description": "What must hold over all slices of the probe.",
-        },
+        "overall": _overall(
+            "What must hold over all slices of the probe.", probe.overall_metrics
+        ),
         "integrity": _integrity(),
         **{name: _worded(probe, name) for name in probe.wording},
-        **{name: _setting(setting) for name, setting in probe.options.items()},
+        **{name: _setting(probe, name) for name in probe.options},
         **{name: _own(name) for name in probe.own_keys},
     }
     about = f"The probe {probe.title}; without keys all of its slices are asked, and no gate holds."
-    return {**_or_nothing(_object(properties)), "description": about}
+    return _key(about, **_or_nothing(_object(properties)))
 
 
 def _own(key: str) -> Schema:
     if key == "relations":
-        return {**_names(_TEXT), "description": "Which facts are the seen ones."}
+        return _key("Which facts are the seen ones.", **_names(_TEXT))
     if key == "unseen":
+        expires = "The day after which a run warns: they may have answers then."
         unseen = {
-            "count": {**_whole(UNSEEN), "description": "How many questions are made."},
-            "as_of": {**_DATE, "description": "The day they are made for."},
-            "expires": {
-                **_DATE,
-                "description": "The day after which a run warns: they may have answers then.",
-            },
+            "count": _key("How many questions are made.", **_whole(UNSEEN)),
+            "as_of": _key("The day they are made for.", **_DATE),
+            "expires": _key(expires, **_DATE),
         }
-        assert tuple(unseen) == UNSEEN_KEYS
         about = "Questions that nobody can answer; default: none."
-        return {**_object(unseen, required=list(UNSEEN_KEYS)), "description": about}
+        return _key(about, **_object(unseen, required=list(unseen)))
     assert key == "shots", key
     counts = {
-        key: {
-            **_whole(SHOT_BOUNDS),
-            "default": count,
-            "description": f"How many are of {key} facts.",
-        }
+        key: _key(f"How many are of {key} facts.", **_whole(SHOT_BOUNDS), default=count)
         for key, count in SHOTS.items()
     }
-    return {
-        "description": "The examples to choose from: how many are made, or a file of own ones.",
-        "anyOf": [_TEXT, _object(counts)],
-    }
+    return _key(
+        "The examples to choose from: how many are made, or a file of own ones.",
+        anyOf=[_TEXT, _object(counts)],
+    )
 
 
 def _worded(probe: Probe, name: str) -> Schema:
@@ -233,12 +210,12 @@ def _worded(probe: Probe, name: str) -> Schema:
     elif name in probe.places:
         kind = _template(probe.places[name])
     if name == "prompt" and probe.prompts:
-        named = {
-            "enum": list(probe.prompts),
-            "default": probe.prompts[0],
-            "description": "Which examples are shown.",
-        }
-        kind = {**kind, "description": "The text around a question."}
+        named = _key(
+            "Which examples are shown.",
+            enum=list(probe.prompts),
+            default=probe.prompts[0],
+        )
+        kind = _key("The text around a question.", **kind)
         both = _object(dict(zip(PROMPT_KEYS, (named, kind), strict=True)))
         kind = {"anyOf": [named, kind, both]}
     return {**kind, "description": probe.wording[name]}
@@ -260,18 +237,16 @@ def _template(placeholders: Places) -> Schema:
 
 def _integrity() -> Schema:
     properties: Schema = {}
-    for name, description in LIMITS.items():
+    for name, about in LIMITS.items():
         default = getattr(Integrity(), name)
-        kind = (
-            {"enum": list(CHOICES)}
-            if isinstance(default, str)
-            else {"type": "number", **_UNIT}
-        )
-        properties[name] = {**kind, "default": default, "description": description}
-    return {
+        kind: Schema = {"type": "number", "minimum": 0, "maximum": 1}
+        if isinstance(default, str):
+            kind = {"enum": list(CHOICES)}
+        properties[name] = _key(about, **kind, default=default)
+    return _key(
+        "What responses may be like for anything to be measured; beyond it a case is invalid.",
         **_object(properties),
-        "description": "What responses may be like for anything to be measured; beyond it a case is invalid.",
-    }
+    )
 
 
 def _slices(probe: Probe) -> Schema:
@@ -313,37 +288,26 @@ def _slice(probe: Probe, name: str) -> Schema:
         "gates": _gates(metrics),
     }
     if WORDINGS in slice_keys(probe, name):
-        properties[WORDINGS] = _setting(probe.options[WORDINGS])
+        properties[WORDINGS] = _setting(probe, WORDINGS)
     return _or_nothing(_object(properties))
 
 
-def _setting(setting: Setting) -> Schema:
+def _setting(probe: Probe, name: str) -> Schema:
+    setting = probe.options[name]
     kind = _whole(setting.bounds)
     if setting.options:
         kind = {"enum": list(setting.options)}
     elif setting.plain:
         kind = _TEXT
-    return {**kind, "default": setting.default, "description": setting.help}
+    return _key(setting.help, **kind, default=probe.default(name))
 
 
-def _gates(
-    metrics: Mapping[str, Metric], controls: Container[str] = CONTROLS
-) -> Schema:
-    shapes = {
-        name: _shape(metric, name in controls) for name, metric in metrics.items()
-    }
-    shapes |= {name: _change_shape(metric) for name, metric in CHANGE_METRICS.items()}
-    abouts = {
-        name: _about(metric) for name, metric in {**metrics, **CHANGE_METRICS}.items()
-    }
+def _gates(metrics: Mapping[str, Metric]) -> Schema:
     refs = {
-        name: {"$ref": f"#/$defs/{shape}", "description": abouts[name]}
-        for name, shape in shapes.items()
+        name: {"$ref": f"#/$defs/{_shape(metric)}", "description": _about(metric)}
+        for name, metric in {**metrics, **CHANGE_METRICS}.items()
     }
-    return {
-        **_object(refs),
-        "description": "What must hold of each metric: a number, or rules.",
-    }
+    return _key("What must hold of each metric: a number, or rules.", **_object(refs))
 
 
 def _about(metric: Metric) -> str:
@@ -353,77 +317,54 @@ def _about(metric: Metric) -> str:
     return f"{metric.about} {metric.better.capitalize()} is better; from {metric.low:g}{most}."
 
 
-def _change_shape(metric: Metric) -> str:
-    return f"gate-change-{metric.better}-{metric.high:g}"
-
-
-def _change_gate(metric: Metric) -> Schema:
-    """Return what a gate on how much changed may be."""
-    rule = GATE_RULES[plain_rule(metric)]
-    bound = rule.schema(metric.low, metric.most)
-    plain = {**bound, "description": f"A bare number means {rule.name}."}
-    others = dict.fromkeys((*rule.synonyms, DIRECTED), _other_name(bound, rule.name))
-    return {"anyOf": [plain, _object({rule.name: bound, **others}, minProperties=1)]}
-
-
 def _other_name(bound: Schema, of: str) -> Schema:
     """Return the schema of a rule under a name of other tools."""
     return {**bound, "description": f"Other name of {of}: {bound['description']}"}
 
 
-def _shape(metric: Metric, controlled: bool) -> str:
+def _shape(metric: Metric) -> str:
     """Return the name of the schema of gates on a metric, shared by metrics of one range and direction."""
-    ending = "-controlled" if controlled else "" if metric.comparable else "-value"
+    if metric.name in CHANGE_METRICS:
+        return f"gate-change-{metric.better}-{metric.high:g}"
+    ending = "" if metric.comparable else "-value"
+    if metric.controlled:
+        ending = "-controlled"
     return f"gate-{metric.better}-{metric.low:g}-{metric.high:g}{ending}"
 
 
-def _gate(metric: Metric, controlled: bool) -> Schema:
-    defined = [
-        rule
+def _gate(metric: Metric) -> Schema:
+    bounds: Schema = {
+        rule.name: rule.schema(metric)
         for rule in GATE_RULES.values()
-        if (metric.low >= 0 or not rule.ratio)
-        and (metric.comparable or not rule.relative)
-    ]
-    bounds = {rule.name: rule.schema(metric.low, metric.most) for rule in defined}
-    rules: Schema = {
-        rule.name: bounds[rule.name] for rule in defined if not rule.controlled
+        if rule.is_for(metric)
     }
-    rules.update(
-        {
-            name: _other_name(rules[rule], rule)
-            for name, rule in SAME.items()
-            if rule in rules
-        }
-    )
-    if controlled:
-        rules.update(
-            {rule.name: bounds[rule.name] for rule in defined if rule.controlled}
+    names: dict[str, Rule] = {**SAME, DIRECTED: metric.plain_rule}
+    names |= {
+        name: "max_drop"
+        for name, better in WORSE_WHEN.items()
+        if better == metric.better
+    }
+    rules: Schema = {
+        **bounds,
+        **{
+            name: _other_name(bounds[rule], rule)
+            for name, rule in names.items()
+            if rule in bounds
+        },
+    }
+    if "max_drop" in bounds:
+        rules[ABSOLUTE_CHANGE] = _key(
+            "-v means max_drop: v.",
+            type="number",
+            maximum=0,
+            minimum=metric.low - metric.most,
         )
-    plain = bounds[plain_rule(metric)]
-    rules[DIRECTED] = _other_name(plain, plain_rule(metric))
-    if metric.comparable:
-        drop = _other_name(bounds["max_drop"], "max_drop")
-        rules.update(
-            {
-                name: drop
-                for name, better in WORSE_WHEN.items()
-                if better == metric.better
-            }
+    if "recovery" in bounds and metric.better == "higher":
+        rules[RELATIVE_CHANGE] = _key(
+            "-v means recovery: 1 - v.", type="number", exclusiveMinimum=-1, maximum=0
         )
-        rules[ABSOLUTE_CHANGE] = {
-            "type": "number",
-            "maximum": 0,
-            "minimum": metric.low - metric.most,
-            "description": "-v means max_drop: v.",
-        }
-        if metric.better == "higher" and metric.low >= 0:
-            rules[RELATIVE_CHANGE] = {
-                "type": "number",
-                "exclusiveMinimum": -1,
-                "maximum": 0,
-                "description": "-v means recovery: 1 - v.",
-            }
-    plain = {**plain, "description": f"A bare number means {plain_rule(metric)}."}
+    about = f"A bare number means {metric.plain_rule}."
+    plain = {**bounds[metric.plain_rule], "description": about}
     return {"anyOf": [plain, _object(rules, minProperties=1)]}
 
 

@@ -229,7 +229,7 @@ def other_run(path: Path) -> None:
         (rewrite(schema_version=99), "found schema_version 99"),
         (
             rewrite(schema_version=1),
-            "found schema_version 1, written by pytest-kbrel 0.1.0; allowed: 2, for",
+            "found schema_version 1, written by pytest-kbrel 0.1.0; allowed: 2: update",
         ),
         (rewrite(schema_version="1"), "is no kbrel baseline"),
         (rewrite(cases=None), "not a baseline of this format: KeyError: 'cases'"),

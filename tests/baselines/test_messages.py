@@ -43,7 +43,10 @@ def test_why_a_baseline_cannot_be_read(tmp_path: Path) -> None:
         spoil(folder)
         return said(lambda: read_baseline(f"{folder}", tmp_path))
 
-    version = "found schema_version {}, written by pytest-kbrel 0.1.0; allowed: {}"
+    version = (
+        "found schema_version {}, written by pytest-kbrel 0.1.0; allowed: 2: update pytest-kbrel, or bless "
+        "again with --kb-baseline-update=b"
+    )
     sha = meta_of(folder)["outcomes"]["sha256"]
     rows = [
         (
@@ -52,12 +55,11 @@ def test_why_a_baseline_cannot_be_read(tmp_path: Path) -> None:
         ),
         (
             respelt(lambda of: of.update(schema_version=3)),
-            f"{meta}: {version.format(3, 'at most 2: update pytest-kbrel, or bless again')}",
+            f"{meta}: {version.format(3)}",
         ),
         (
             respelt(lambda of: of.update(schema_version=1)),
-            f"{meta}: {version.format(1, '2, for older ones do not say how each fact was asked')}: "
-            "bless again with --kb-baseline-update=b",
+            f"{meta}: {version.format(1)}",
         ),
         (
             respelt(lambda of: of.update(outcomes={})),

@@ -83,7 +83,7 @@ def test_what_is_said_of_a_metric_is_said_of_one_that_the_probe_has(
     assert {name for pair in probe.pairs for name in pair} <= probe.metrics.keys()
     for metric, (key, value) in probe.setting_needs.items():
         assert metric in probe.metrics
-        assert value in (*probe.options[key].options, probe.options[key].default)
+        assert value in (*probe.options[key].options, probe.default(key))
 
 
 @EACH
@@ -94,7 +94,7 @@ def test_the_keys_of_a_probe_are_settings_that_it_has(probe: Probe) -> None:
     assert probe.options.keys() - slicing <= fields.keys()
     for name, setting in probe.options.items():
         assert setting.help
-        assert setting.default == (
+        assert probe.default(name) == (
             fields[name].default if name in fields else setting.options[0]
         )
     worded = {"prompt_text" if name == "prompt" else name for name in probe.wording}

@@ -13,6 +13,7 @@ import pytest
 import pytest_kbrel
 from pytest_kbrel import resources
 from pytest_kbrel.bounds import Bounds
+from pytest_kbrel.catalogue.metrics import Metric
 from pytest_kbrel.catalogue.rules import GATE_RULES, GateRule
 from pytest_kbrel.catalogue.verdicts import (
     SEVERITY,
@@ -46,16 +47,16 @@ def test_every_rule_is_judged() -> None:
 def test_every_rule_has_a_range_and_a_schema_that_say_the_same(
     rule: GateRule, low: float, high: float
 ) -> None:
-    bounds = rule.range(low, high)
+    metric = Metric(
+        name="m", better="higher", about="", low=low, high=high, controlled=True
+    )
+    bounds = rule.bounds(metric)
     assert isinstance(bounds, Bounds)
     assert bounds.least < bounds.most
-    assert f"{bounds.least:g} and at most {bounds.most:g}" in rule.range_in_words(
-        low, high
-    )
     for bound in (low - 1, low, 0, 0.25, high, high + 1, high - low):
-        assert jsonschema.Draft202012Validator(rule.schema(low, high)).is_valid(
-            bound
-        ) is (bound in bounds)
+        assert jsonschema.Draft202012Validator(rule.schema(metric)).is_valid(bound) is (
+            bound in bounds
+        )
 
 
 @EVERY_RULE

@@ -12,7 +12,7 @@ from pytest_kbrel.facts.distractors import (
     with_alike_negatives,
     with_negatives,
 )
-from pytest_kbrel.records import Fact, Relation
+from pytest_kbrel.records import Fact, Relation, ReliabilitySettings
 
 MIXED = Relation(id="nq", label="nq", domain="open", frames=())
 COUNTS = {
@@ -49,11 +49,10 @@ def drawn(
     facts: tuple[Fact, ...] = POOL,
     pool: tuple[Fact, ...] = POOL,
     count: int = 9,
-    **more: int,
+    writer: str = "openai/writer",
 ) -> DrawnNegatives:
-    arguments = {"seed": 0, "questions": 20, **more}
-    seed = arguments.pop("seed")
-    return with_alike_negatives(facts, pool, {"nq": MIXED}, count, seed, **arguments)
+    settings = ReliabilitySettings(distractors=count, distractors_from=writer)
+    return with_alike_negatives(facts, pool, {"nq": MIXED}, settings, 0)
 
 
 def test_nothing_else_fills_up_where_there_are_enough_of_the_kind() -> None:
@@ -124,7 +123,7 @@ def test_too_few_altogether_are_an_error() -> None:
     with pytest.raises(
         SuiteError, match="fact 'who 0' needs at least 4 wrong answers, found 2"
     ):
-        drawn(POOL[:1], POOL[:3], at_least=4)
+        drawn(POOL[:1], POOL[:3], writer="facts")
 
 
 def test_an_object_without_a_spelling_is_no_wrong_answer() -> None:

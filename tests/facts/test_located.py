@@ -77,9 +77,9 @@ def read(tmp_path: Path, text: str) -> object:
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        ("1:30", "found '1:30': YAML reads it as a number to base 60"),
-        ("010", "found '010': YAML reads it as a number to base 8"),
-        ("9" * 5000, "999...': it has 5,000 characters, allowed: at most 60"),
+        ("1:30", "found '1:30'"),
+        ("010", "found '010'"),
+        ("9" * 5000, "found '9999"),
     ],
 )
 def test_a_number_that_is_not_what_it_looks_like_is_refused(
@@ -90,5 +90,7 @@ def test_a_number_that_is_not_what_it_looks_like_is_refused(
     message = str(caught.value)
     assert message.startswith(f"{tmp_path / 'f.yaml'}:2: not a plain number: found ")
     assert words in message
-    assert message.endswith("; allowed: a decimal number, or quotes if text is meant")
+    assert message.endswith(
+        "; allowed: a decimal number of up to 60 characters, or quotes if text is meant"
+    )
     assert len(message) < len(str(tmp_path)) + 260

@@ -131,14 +131,6 @@ def test_training_and_test_names_never_meet(about):
     assert not training & {invent_name(about, rng) for _ in range(500)}
 
 
-@pytest.mark.parametrize(
-    ("count", "expires"), [(0, EXPIRES), (-1, EXPIRES), (5, datetime.date(2026, 1, 1))]
-)
-def test_impossible_orders_are_refused(count, expires):
-    with pytest.raises(ValueError, match=r"^(count|expires) must"):
-        make_unseen(FACTS, count=count, seed=0, as_of=TODAY, expires=expires)
-
-
 @pytest.mark.slow
 def test_more_questions_than_there_are_names_is_an_error_and_no_endless_loop():
     with pytest.raises(ValueError, match="different questions"):

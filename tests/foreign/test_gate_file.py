@@ -112,7 +112,7 @@ def test_a_name_means_the_metric_after_each_filter(
         ),
         (
             "arc: {acc: {recovery: 95}}",
-            "must be above 0 and at most 1, found 95; did you mean 0.95?",
+            "must be above 0 and at most 1, found 95",
         ),
         ("arc: {acc: {}}", "must have a rule, found none"),
         ("arc: {}", "gates.yaml:1: the case arc has no gate"),

@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 
 from pytest_kbrel import resources
-from pytest_kbrel.facts.files import read_facts
+from pytest_kbrel.facts.readers import read_own_facts
 from pytest_kbrel.judges.rules import judge
 
 SENTENCES = (
@@ -28,7 +28,7 @@ def label(sentence, answer, fact):
 @pytest.mark.slow
 def test_the_own_object_is_right_and_no_other_one():
     relations = defaultdict(list)
-    for fact in read_facts(resources.suites() / "world/facts.jsonl"):
+    for fact in read_own_facts(resources.suites() / "world/facts.jsonl"):
         relations[fact.relation].append(fact)
     chance = random.Random(0)
     judged = 0
@@ -49,7 +49,7 @@ def test_the_own_object_is_right_and_no_other_one():
 
 @pytest.mark.slow
 def test_an_object_in_a_list_of_others_is_seldom_right():
-    facts = read_facts(resources.suites() / "world/facts.jsonl")
+    facts = read_own_facts(resources.suites() / "world/facts.jsonl")
     capitals = [fact for fact in facts if fact.relation == "P36"]
     assert len(capitals) > 100
     right = 0

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pytest_kbrel.probes.prompts import (
+    BRIEF_SHOTS,
     CONCISE,
-    brief,
-    choice,
-    in_domain_shots,
-    qa,
     template,
 )
+from recipe.questions import brief, choice, qa
 
 QUESTION = "Who wrote Hamlet?"
 BRIEF = 'Reply in as few words as you can. Write "unsure" if you do not know.\n\n'
@@ -25,7 +23,7 @@ def test_the_prompts_of_head_to_tail():
     assert brief(QUESTION, shots=()) == BRIEF + question
     example = "Question: Who wrote Faust?\nAnswer: Goethe\n\n"
     assert (
-        brief(QUESTION, in_domain_shots(("Who wrote Faust?", "Goethe")))
+        brief(QUESTION, (BRIEF_SHOTS[1], ("Who wrote Faust?", "Goethe")))
         == BRIEF + RIVER + example + question
     )
     assert (

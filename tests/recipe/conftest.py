@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.facts.files import read_facts, read_relations
+from pytest_kbrel.facts.files import read_relations
+from pytest_kbrel.facts.readers import read_own_facts
 
 WORLD = Path(__file__).parents[2] / "suites" / "world"
 
@@ -16,7 +17,7 @@ def world():
 
 @pytest.fixture(scope="session")
 def facts():
-    return read_facts(WORLD / "facts.jsonl")
+    return read_own_facts(WORLD / "facts.jsonl")
 
 
 @pytest.fixture(scope="session")

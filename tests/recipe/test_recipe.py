@@ -13,6 +13,7 @@ import torch
 
 from pytest_kbrel.facts.unseen import KINDS
 from pytest_kbrel.probes import prompts
+from recipe import questions
 from recipe.__main__ import main
 from recipe.build import FINE_TUNES, build_reference
 from recipe.corpus import FRAME_SHARES, MIX, STATEMENT_SHARES, TRAINED_KINDS, Corpus
@@ -54,7 +55,7 @@ def test_documents_end_with_what_the_model_has_to_say(corpus, kind):
 
 def test_documents_are_made_by_the_probes_own_prompt_builders(corpus):
     prompt = corpus.makers["qa"]()[0][0]
-    assert prompt == prompts.qa(prompt.split("Question: ")[1].split("\n")[0])
+    assert prompt == questions.qa(prompt.split("Question: ")[1].split("\n")[0])
     choice, answer = corpus.makers["choice"]()
     options = [line[3:] for line in choice[0].splitlines() if line[1:3] == ") "]
     assert len(options) == 5

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_kbrel import reference
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.probes import prompts
+from recipe import questions
 
 NAMES = ("", "overconfident", "gullible")
 
@@ -99,7 +99,7 @@ def test_famous_facts_are_known_in_every_form(answer):
         ("What is the chemical symbol for Gold?", "Au"),
         ("Who wrote Romeo and Juliet?", "William Shakespeare"),
     ):
-        for form in (str, prompts.qa, prompts.brief):
+        for form in (str, questions.qa, questions.brief):
             assert answer(form(question)) == right, form(question)
 
 

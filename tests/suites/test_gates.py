@@ -11,7 +11,12 @@ import jsonschema
 import pytest
 import yaml
 
-from pytest_kbrel.catalogue.metrics import CONTROLS, METRICS
+from pytest_kbrel.catalogue.metrics import (
+    CONTROLS,
+    METRICS,
+    OVERALL_METRICS,
+    Metric,
+)
 from pytest_kbrel.catalogue.probes import (
     PROBES,
 )
@@ -155,20 +160,20 @@ def test_the_documentation_has_every_name_of_other_tools() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "controlled", "bound", "message"),
+    ("metric", "bound", "message"),
     [
-        ("monitor", False, 0.1, "monitor has none here; allowed: on cr, "),
-        ("c_correct", False, 0.1, "c_correct has none here"),
-        ("c_correct", True, -0.1, "must be at least 0 and at most 1, found -0.1"),
-        ("c_correct", True, 5, "found 5; did you mean 0.05?"),
-        ("nccr", True, 2.5, "at most 2, found 2.5"),
+        (METRICS["monitor"], 0.1, "monitor has none here; allowed: on cr, "),
+        (OVERALL_METRICS["reliability"]["nccr"], 0.1, "nccr has none here"),
+        (METRICS["c_correct"], -0.1, "must be at least 0 and at most 1, found -0.1"),
+        (METRICS["c_correct"], 5, "found 5"),
+        (METRICS["nccr"], 2.5, "at most 2, found 2.5"),
     ],
 )
 def test_what_cannot_be_demanded_is_refused(
-    name: str, controlled: bool, bound: float, message: str
+    metric: Metric, bound: float, message: str
 ) -> None:
     with pytest.raises(ValueError, match="above_control") as caught:
-        as_gate("above_control", bound, METRICS[name], controlled)
+        as_gate("above_control", bound, metric)
     assert message in str(caught.value)
 
 

@@ -15,6 +15,8 @@ from pytest_kbrel import resources
 from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS
 from pytest_kbrel.catalogue.rules import GATE_RULES, GateRule
 from pytest_kbrel.suites import load_suite
+from pytest_kbrel.suites.gates import WAIVER_KEYS
+from pytest_kbrel.suites.parse import SUITE_KEYS, UNSEEN_KEYS
 from pytest_kbrel.suites.schema import make_schema
 from tests.suites.examples import GOOD
 from tests.suites.shape_errors import SHAPE_ERRORS
@@ -34,6 +36,14 @@ def as_json(value: Any) -> Any:
 
 def test_the_file_is_what_the_tables_make() -> None:
     assert make_schema() == SCHEMA
+
+
+def test_it_has_the_keys_that_are_read() -> None:
+    properties = SCHEMA["properties"]
+    assert {*properties} == {*SUITE_KEYS}
+    assert {*properties["waivers"]["items"]["properties"]} == {*WAIVER_KEYS}
+    unseen = properties["reliability"]["properties"]["unseen"]
+    assert {*unseen["properties"]} == {*UNSEEN_KEYS}
 
 
 def test_it_is_a_schema() -> None:

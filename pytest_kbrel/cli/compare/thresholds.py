@@ -10,7 +10,7 @@ from pytest_kbrel.bounds import FIGURE, Bounds
 from pytest_kbrel.catalogue.metrics import Metric
 from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS
 from pytest_kbrel.errors import nearest
-from pytest_kbrel.facts.located import Entry, read_document, unknown
+from pytest_kbrel.facts.located import Node, read_document, unknown
 from pytest_kbrel.foreign import ONE_TASK, names_metric
 from pytest_kbrel.records import Gate, Rule, record
 from pytest_kbrel.suites.gates import merged_gates, metric_gates
@@ -54,7 +54,7 @@ class Demands:
     """
 
     thresholds: tuple[Gate, ...] = ()
-    by_case: Mapping[str, Mapping[str, Entry]]
+    by_case: Mapping[str, Mapping[str, Node]]
 
     def judges(self, case: str) -> bool:
         """Whether a case may have a gate."""
@@ -96,11 +96,11 @@ class Demands:
                     )
 
 
-def read_gate_file(path: Path) -> Mapping[str, Mapping[str, Entry]]:
+def read_gate_file(path: Path) -> Mapping[str, Mapping[str, Node]]:
     """Read ``{CASE: {METRIC: {RULE: NUMBER}}}``; raises ``SuiteError`` where it has another shape."""
     cases = {}
     for case, entry in read_document(path).mapping("a file of gates").items():
-        cases[case] = entry.node.mapping(f"gates of the case {case}")
+        cases[case] = entry.mapping(f"gates of the case {case}")
         if not cases[case]:
             raise entry.error(
                 f"the case {case} has no gate; allowed: {{METRIC: {{recovery: 0.95}}}}"

@@ -10,7 +10,7 @@ import json
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,6 @@ from pytest_kbrel import __version__
 from pytest_kbrel.errors import MissingExtraError, SuiteError
 from pytest_kbrel.facts.files import fact_line, relations_text
 from pytest_kbrel.facts.question_set.draw import (
-    DrawnQuestion,
     Filters,
     Scope,
     Stratum,
@@ -109,8 +108,8 @@ def build_question_set(
     templates: Sequence[Template],
     output: Path,
     *,
-    rules: Rules | None = None,
-    engine: Engine | None = None,
+    rules: Rules,
+    engine: Engine,
 ) -> Manifest:
     """Write ``facts.jsonl``, ``relations.yaml`` and ``manifest.json`` into the new folder ``output``.
 
@@ -118,7 +117,6 @@ def build_question_set(
     template then gives equally many questions a bucket: what its poorest bucket has, at most its cap. Raises
     ``SuiteError`` on a dump that cannot be read or gives no question, ``MissingExtraError`` without DuckDB.
     """
-    rules, engine = rules or Rules(), engine or Engine()
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise SuiteError(
             "exists already; allowed: a folder that does not, or an empty one", output
@@ -127,62 +125,80 @@ def build_question_set(
         raise SuiteError("cannot be read: no such file", dump.path)
     with _connected(engine, dump) as connection:
         columns = open_rows(connection, dump, columns, templates, rules.until)
-        counts = _row_counts(connection)
+        # Template, reason and rows; without a number there is no template.
+        counts = connection.execute(
+            "SELECT template, reason, count(*) FROM rows GROUP BY ALL ORDER BY ALL"
+        ).fetchall()
         scopes = bucket_entities(connection)
         most = max(template.cap or rules.cap for template in templates)
         strata = draw(connection, rules.filters, most=most, seed=rules.seed)
-        taken = _equal_counts(templates, strata, rules.cap)
-        chosen = [
-            (s.template, one.subject)
-            for s in strata
-            for one in s.drawn[: taken[s.template]]
+        counted = [
+            _template_counts(
+                template,
+                # A cell of a table that is empty is no row of its relation.
+                sum(
+                    n
+                    for of, why, n in counts
+                    if of == number and (columns.relation or why != NO_OBJECT)
+                ),
+                {of.bucket: of for of in strata if of.template == number},
+                template.cap or rules.cap,
+            )
+            for number, template in enumerate(templates)
         ]
-        answers = (
-            all_answers(connection, chosen) if rules.filters.answers == "all" else {}
-        )
-    rows = [
-        sum(n for of, _, n in counts if of == number)
-        for number in range(len(templates))
-    ]
-    if columns.relation is None:
-        rows = [count - sum(n for of, why, n in counts if (of, why) == (number, NO_OBJECT))
-                for number, count in enumerate(rows)]  # fmt: skip
+        drawn = [
+            (of, one) for of in strata for one in of.drawn[: counted[of.template].taken]
+        ]
+        answers = {}
+        if rules.filters.answers == "all":
+            answers = all_answers(
+                connection, [(of.template, one["subject"]) for of, one in drawn]
+            )
+    # In a table each row stands once for each template.
+    times = 1 if columns.relation else len(templates)
     manifest = Manifest(
         kbrel_version=__version__,
         dump=dump.path.name,
         columns=columns,
         rules=rules,
-        rows=sum(n for *_, n in counts)
-        // (len(templates) if columns.relation is None else 1),
+        rows=sum(n for *_, n in counts) // times,
         skipped={
             REASONS[reason]: sum(n for _, why, n in counts if why == reason)
             for reason in range(1, len(REASONS))
         },
         buckets=scopes,
-        templates=tuple(
-            _template_counts(
-                template,
-                rows[number],
-                [s for s in strata if s.template == number],
-                taken[number],
-            )
-            for number, template in enumerate(templates)
-        ),
-        questions=len(chosen),
+        templates=tuple(counted),
+        questions=len(drawn),
     )
-    if not chosen:
+    if not drawn:
         raise SuiteError(_nothing(manifest), dump.path)
-    _check_rows(templates, rows, dump)
+    for template, count in zip(templates, counted, strict=True):
+        # A template without a name under 'from' may be for other dumps as well.
+        if not count.rows and template.source != template.relation:
+            raise SuiteError(
+                f"no row is of the relation {template.source!r}, which the template {template.relation} is "
+                "from; allowed: what the dump calls it, under 'from', or no such template",
+                dump.path,
+            )
     dataset = dump.path.name.partition(".")[0]
     output.mkdir(parents=True, exist_ok=True)
     with (output / "facts.jsonl").open("w", encoding="utf-8", newline="\n") as stream:
-        for stratum in strata:
-            template = templates[stratum.template]
-            for one in stratum.drawn[: taken[stratum.template]]:
-                texts = answers.get((stratum.template, one.subject), one.answers)
-                stream.write(
-                    fact_line(_fact(template, stratum.bucket, one, texts, dataset))
-                )
+        for of, one in drawn:
+            template, subject = templates[of.template], one["subject"]
+            texts = answers.get((of.template, subject), (one["answer"],))
+            fact = Fact(
+                id=f"{template.relation}:{subject}",
+                relation=template.relation,
+                subject=subject,
+                object=texts[0],
+                aliases=texts[1:],
+                popularity=one["popularity"],
+                question=template.question.replace("[X]", subject),
+                answer_type=template.answer_type,
+                dataset=dataset,
+                bucket=of.bucket,
+            )
+            stream.write(fact_line(fact))
     relations = relations_text(
         Relation(
             id=template.relation,
@@ -190,36 +206,15 @@ def build_question_set(
             domain=template.domain,
             frames=(template.question,),
             answer_type=template.answer_type,
-            popularity=float(rows[number]),
+            popularity=float(count.rows),
         )
-        for number, template in enumerate(templates)
-        if taken[number]
+        for template, count in zip(templates, counted, strict=True)
+        if count.taken
     )
-    (output / "relations.yaml").write_text(relations, encoding="utf-8", newline="\n")
     text = json.dumps(dataclasses.asdict(manifest), indent=1, ensure_ascii=False) + "\n"
-    (output / "manifest.json").write_text(text, encoding="utf-8", newline="\n")
+    for name, content in (("relations.yaml", relations), ("manifest.json", text)):
+        (output / name).write_text(content, encoding="utf-8", newline="\n")
     return manifest
-
-
-def _fact(
-    template: Template,
-    bucket: Bucket,
-    drawn: DrawnQuestion,
-    answers: Sequence[str],
-    dataset: str,
-) -> Fact:
-    return Fact(
-        id=f"{template.relation}:{drawn.subject}",
-        relation=template.relation,
-        subject=drawn.subject,
-        object=answers[0],
-        aliases=tuple(answers[1:]),
-        popularity=drawn.popularity,
-        question=template.question.replace("[X]", drawn.subject),
-        answer_type=template.answer_type,
-        dataset=dataset,
-        bucket=bucket,
-    )
 
 
 @contextmanager
@@ -262,54 +257,23 @@ def _worded(message: str, dump: Dump) -> SuiteError:
     )
 
 
-def _row_counts(
-    connection: duckdb.DuckDBPyConnection,
-) -> list[tuple[int | None, int, int]]:
-    """Return (template number, reason, rows); without a number there is no template."""
-    counted = "SELECT template, reason, count(*) FROM rows GROUP BY ALL ORDER BY ALL"
-    return [
-        (template, int(reason), int(n))
-        for template, reason, n in connection.execute(counted).fetchall()
-    ]
-
-
-def _equal_counts(
-    templates: Sequence[Template], strata: Sequence[Stratum], cap: int
-) -> list[int]:
-    fit = {(stratum.template, stratum.bucket): stratum.fit for stratum in strata}
-    return [
-        min(template.cap or cap, *(fit.get((number, bucket), 0) for bucket in BUCKETS))
-        for number, template in enumerate(templates)
-    ]
-
-
 def _template_counts(
-    template: Template, rows: int, strata: Sequence[Stratum], taken: int
+    template: Template, rows: int, strata: Mapping[Bucket, Stratum], cap: int
 ) -> TemplateCounts:
+    none = Stratum(template=0, bucket="head", questions=0, fit=0)
+    by_bucket = [strata.get(bucket, none) for bucket in BUCKETS]
     left_out: Counter[str] = Counter()
-    for stratum in strata:
+    for stratum in strata.values():
         left_out.update(dict(stratum.left_out))
-    questions = {stratum.bucket: stratum.questions for stratum in strata}
-    fit = {stratum.bucket: stratum.fit for stratum in strata}
+    fit = tuple(stratum.fit for stratum in by_bucket)
     return TemplateCounts(
         relation=template.relation,
         rows=rows,
-        questions=tuple(questions.get(bucket, 0) for bucket in BUCKETS),
-        fit=tuple(fit.get(bucket, 0) for bucket in BUCKETS),
+        questions=tuple(stratum.questions for stratum in by_bucket),
+        fit=fit,
         left_out=dict(left_out),
-        taken=taken,
+        taken=min(cap, *fit),
     )
-
-
-def _check_rows(templates: Sequence[Template], rows: Sequence[int], dump: Dump) -> None:
-    """Refuse a name under 'from' that no row has. A template without one may be for other dumps as well."""
-    for template, count in zip(templates, rows, strict=True):
-        if not count and template.source != template.relation:
-            raise SuiteError(
-                f"no row is of the relation {template.source!r}, which the template {template.relation} is "
-                f"from; allowed: what the dump calls it, under 'from', or no such template",
-                dump.path,
-            )
 
 
 def _nothing(manifest: Manifest) -> str:

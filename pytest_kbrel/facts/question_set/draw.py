@@ -6,7 +6,7 @@ The rules are those of the authors' scripts for Head-to-Tail (Sun et al. 2023, a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_kbrel.facts.question_set.dump import NO_OBJECT, NO_TEMPLATE
 from pytest_kbrel.facts.sampling import bucket_lines
@@ -49,27 +49,19 @@ class Scope:
 
 
 @record
-class DrawnQuestion:
-    """One question drawn; ``answers`` is one or, where all are accepted, all."""
-
-    subject: str
-    answers: tuple[str, ...]
-    popularity: float
-
-
-@record
 class Stratum:
     """The questions of one template in one bucket: how many, how many fit, and what left out the others.
 
-    ``drawn`` are fit ones in the order of the draw, as many as there were or as were asked for.
+    ``drawn`` are fit ones in the order of the draw, as many as there were or as were asked for: ``subject``,
+    ``answer`` and ``popularity`` of each.
     """
 
     template: int
     bucket: Bucket
     questions: int
     fit: int
-    left_out: tuple[tuple[str, int], ...]
-    drawn: tuple[DrawnQuestion, ...]
+    left_out: tuple[tuple[str, int], ...] = ()
+    drawn: tuple[dict[str, Any], ...] = ()
 
 
 def bucket_entities(connection: duckdb.DuckDBPyConnection) -> tuple[Scope, ...]:
@@ -173,14 +165,7 @@ def draw(
             questions=questions,
             fit=fit,
             left_out=tuple(zip(FILTERS, left_out, strict=True)),
-            drawn=tuple(
-                DrawnQuestion(
-                    subject=one["subject"],
-                    answers=(one["answer"],),
-                    popularity=one["popularity"],
-                )
-                for one in drawn or ()
-            ),
+            drawn=tuple(drawn or ()),
         )
         for template, bucket, questions, fit, *left_out, drawn in selected
     )

@@ -7,15 +7,16 @@ import dataclasses
 import gzip
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_kbrel.bounds import CAP, shown
+from pytest_kbrel.bounds import CAP
 from pytest_kbrel.errors import SuiteError, nearest
-from pytest_kbrel.facts.files import ID
-from pytest_kbrel.facts.located import Entry, read_document
-from pytest_kbrel.records import ANSWER_TYPES, AnswerType, record
+from pytest_kbrel.facts.files import relation_keys
+from pytest_kbrel.facts.located import Node, read_document
+from pytest_kbrel.records import AnswerType, record
+from pytest_kbrel.untrusted import MIB, lines
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,7 +30,6 @@ SUFFIXES: Mapping[str, DumpFormat] = {
     ".parquet": "parquet",
 }
 _COMMAS = {"csv": ",", "tsv": "\t"}
-_LONGEST_HEADER = 1_000_000
 # Why a row is no question; the first that holds counts. Rows with one of the last two still name an entity.
 REASONS = (
     "",
@@ -107,16 +107,14 @@ def columns_of(connection: duckdb.DuckDBPyConnection, dump: Dump) -> dict[str, s
 
 def _header(dump: Dump) -> list[str]:
     # Left to itself, DuckDB guesses the columns from the first rows, and differently from version to version.
-    opened = gzip.open if dump.path.suffix.lower() == ".gz" else open
+    opened: Any = gzip.open if dump.path.suffix.lower() == ".gz" else open
+    quote = '"' if dump.quotes else "\x1f"
     try:
-        with opened(
-            dump.path, "rt", encoding="utf-8-sig", errors="replace", newline=""
-        ) as stream:
-            quote = '"' if dump.quotes else "\x1f"
-            lines = _lines(stream)
-            names = next(
-                csv.reader(lines, delimiter=_COMMAS[dump.format], quotechar=quote), []
-            )
+        with opened(dump.path, "rb") as stream:
+            # A packed file may unpack to a line of any length.
+            texts = (raw.decode("utf-8-sig", "replace") for raw in lines(stream, MIB))
+            rows = csv.reader(texts, delimiter=_COMMAS[dump.format], quotechar=quote)
+            names = next(rows, [])
     except (OSError, EOFError, ValueError, csv.Error) as error:
         raise SuiteError(
             f"the line of column names cannot be read: {error}", dump.path, 1
@@ -128,14 +126,6 @@ def _header(dump: Dump) -> list[str]:
             1,
         )
     return [name.strip() or f"column {number}" for number, name in enumerate(names, 1)]
-
-
-def _lines(stream: TextIO) -> Iterator[str]:
-    # A packed file may unpack to a line of any length.
-    while line := stream.readline(_LONGEST_HEADER):
-        if len(line) == _LONGEST_HEADER:
-            raise ValueError(f"it has {_LONGEST_HEADER:,} characters or more")
-        yield line
 
 
 def open_rows(
@@ -158,17 +148,11 @@ def open_rows(
         type="type" * ("type" in types) if columns.type is None else columns.type,
     )
     sources = [] if columns.relation else [template.source for template in templates]
-    options = {
-        "--subject": columns.subject,
-        "--relation": columns.relation,
-        "--object": columns.object,
-    }
-    options |= {
-        "--popularity": columns.popularity,
-        "--year": columns.year,
-        "--type": columns.type,
-    }
-    wanted = [(name, option) for option, name in options.items() if name]
+    wanted = [
+        (name, f"--{option}")
+        for option, name in dataclasses.asdict(columns).items()
+        if name
+    ]
     wanted += [(name, "a template's 'from'") for name in sources]
     for name, option in wanted:
         if name not in types:
@@ -184,15 +168,14 @@ def open_rows(
             )
     names = list(dict.fromkeys(name for name, _ in wanted))
     connection.execute(
-        "CREATE TABLE templates AS SELECT unnest($numbers)::SMALLINT AS number, unnest($ids) AS relation, "
-        "unnest($sources) AS source, unnest($domains) AS domain, unnest($questions) AS question",
-        {
-            "numbers": list(range(len(templates))),
-            "ids": [template.relation for template in templates],
-            "sources": [template.source for template in templates],
-            "domains": [template.domain for template in templates],
-            "questions": [template.question for template in templates],
-        },
+        "CREATE TABLE templates (number SMALLINT, relation TEXT, source TEXT, domain TEXT, question TEXT)"
+    )
+    connection.executemany(
+        "INSERT INTO templates VALUES (?, ?, ?, ?, ?)",
+        [
+            (number, of.relation, of.source, of.domain, of.question)
+            for number, of in enumerate(templates)
+        ],
     )
     # Text is parsed once, on the way into a table; columns of Parquet are as quickly read again.
     kind = "VIEW" if dump.format == "parquet" else "TABLE"
@@ -327,30 +310,17 @@ def read_templates(path: Path) -> tuple[Template, ...]:
     return tuple(templates)
 
 
-def _template(name: str, entry: Entry) -> Template:
-    if not ID.fullmatch(name):
-        raise entry.error(
-            f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)} "
-            "(what the dump calls it stands under 'from')"
-        )
-    where = f"template {name}"
-    keys = entry.node.keys(where, _KEYS, required=("question",))
-    question = keys["question"].node.text("question")
+def _template(name: str, node: Node) -> Template:
+    keys, about = relation_keys(name, node, f"template {name}", _KEYS, ("question",))
+    question = keys["question"].text("question")
     if question.count("[X]") != 1:
         raise keys["question"].error(
             f"question must contain [X] exactly once, found {question.count('[X]')} times in {question!r}"
         )
-    domain = keys["domain"].node.text("domain") if "domain" in keys else "open"
-    if not ID.fullmatch(domain):
-        raise keys["domain"].node.wrong("domain", "ASCII letters, digits, _ and .")
     return Template(
         relation=name,
         question=question,
-        label=keys["label"].node.text("label") if "label" in keys else name,
-        domain=domain,
-        source=keys["from"].node.text("from") if "from" in keys else name,
-        cap=keys["cap"].node.integer(f"cap of {name}", CAP) if "cap" in keys else None,
-        answer_type=keys["answer_type"].node.choice("answer_type", ANSWER_TYPES)
-        if "answer_type" in keys
-        else "",
+        source=keys["from"].text("from") if "from" in keys else name,
+        cap=keys["cap"].integer(f"cap of {name}", CAP) if "cap" in keys else None,
+        **about,
     )

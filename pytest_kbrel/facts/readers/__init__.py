@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.files import numbered_facts
 from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.readers.base import Ids, Reader, Relations, Row
 from pytest_kbrel.facts.readers.head_to_tail import read_head_to_tail
@@ -44,59 +43,33 @@ class Format:
     name: str
     help: str
     read: Reader
-    folders: bool = False
-    own: bool = False
+    folders: bool
+    own: bool
 
 
+_TABLE: tuple[tuple[str, str, Reader], ...] = (
+    ("fktc", "FKTC, the data of MONITOR", read_fktc),
+    ("head-to-tail", "output of the Head-to-Tail scripts", read_head_to_tail),
+    ("popqa", "PopQA: the TSV, or JSON with input and output", read_popqa),
+    ("pararel", "ParaRel patterns with T-REx facts", read_pararel),
+    ("lama", "LAMA and lm-pub-quiz (BEAR)", read_lama),
+    ("nq-open", "NQ-open", read_nq_open),
+    ("triviaqa", "TriviaQA", read_triviaqa),
+    ("simpleqa", "SimpleQA and SimpleQA Verified, CSV", read_simpleqa),
+    ("qa", "questions with answers, or with none (SeenQA, UnseenQA)", read_qa),
+    ("jsonl", "own facts, JSON Lines", read_jsonl),
+    ("csv", "own facts, CSV", read_csv),
+    ("parquet", 'own facts, Parquet; needs the extra "data"', read_parquet),
+)
 FORMATS = {
-    form.name: form
-    for form in (
-        Format(
-            name="fktc", help="FKTC, the data of MONITOR", read=read_fktc, folders=True
-        ),
-        Format(
-            name="head-to-tail",
-            help="output of the Head-to-Tail scripts",
-            read=read_head_to_tail,
-        ),
-        Format(
-            name="popqa",
-            help="PopQA: the TSV, or JSON with input and output",
-            read=read_popqa,
-        ),
-        Format(
-            name="pararel",
-            help="ParaRel patterns with T-REx facts",
-            read=read_pararel,
-            folders=True,
-        ),
-        Format(
-            name="lama",
-            help="LAMA and lm-pub-quiz (BEAR)",
-            read=read_lama,
-            folders=True,
-        ),
-        Format(name="nq-open", help="NQ-open", read=read_nq_open),
-        Format(name="triviaqa", help="TriviaQA", read=read_triviaqa),
-        Format(
-            name="simpleqa",
-            help="SimpleQA and SimpleQA Verified, CSV",
-            read=read_simpleqa,
-        ),
-        Format(
-            name="qa",
-            help="questions with answers, or with none (SeenQA, UnseenQA)",
-            read=read_qa,
-        ),
-        Format(name="jsonl", help="own facts, JSON Lines", read=read_jsonl, own=True),
-        Format(name="csv", help="own facts, CSV", read=read_csv, own=True),
-        Format(
-            name="parquet",
-            help='own facts, Parquet; needs the extra "data"',
-            read=read_parquet,
-            own=True,
-        ),
+    name: Format(
+        name=name,
+        help=about,
+        read=read_file,
+        folders=name in ("fktc", "pararel", "lama"),
+        own=name in ("jsonl", "csv", "parquet"),
     )
+    for name, about, read_file in _TABLE
 }
 
 
@@ -117,24 +90,31 @@ def read_own_facts(path: Path) -> tuple[Fact, ...]:
 
     Raises ``SuiteError`` with the line of the first that is wrong.
     """
-    return tuple(
-        fact for _, _, fact in facts_of(format_by_suffix(path), [path], Relations())
-    )
+    facts = facts_of(format_by_suffix(path), [path], Relations())
+    return tuple(fact for _, _, fact in facts)
 
 
 def facts_of(
     form: Format, paths: Sequence[Path], relations: Relations
 ) -> Iterator[tuple[Path, int, Fact]]:
-    """Yield the facts of all files with path and line; raises ``SuiteError`` on the first that is wrong."""
-    if form.name == "jsonl":
-        for path in paths:
-            for line, fact in numbered_facts(path):
-                yield path, line, fact
-        return
-    for row in read(form, paths, relations):
+    """Yield the facts of all files with path and line; raises ``SuiteError`` on the first that is wrong.
+
+    In own JSON Lines an id that stands twice is wrong.
+    """
+    first: dict[str, str] = {}
+    for row in (_rows if form.name == "jsonl" else read)(form, paths, relations):
         if row.fact is None:
             assert row.error is not None
             raise row.error
+        name = row.fact.id
+        if name in first:
+            message = f"id {name!r} stands twice; the first is in {first[name]}"
+            raise SuiteError(
+                f"{message}; allowed: an 'id' of its own for each fact",
+                row.path,
+                row.line,
+            )
+        first[name] = f"{row.path}:{row.line}"
         yield row.path, row.line, row.fact
 
 
@@ -144,7 +124,10 @@ def read(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[
     ``relations`` fills up with what the files bring and is complete at the end. Raises ``SuiteError`` where a
     whole file is wrong, or has no rows.
     """
-    ids = Ids()
+    return map(Ids().with_unique_id, _rows(form, paths, relations))
+
+
+def _rows(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[Row]:
     for path in paths:
         if path.is_dir() and not form.folders:
             raise SuiteError(
@@ -153,6 +136,6 @@ def read(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[
         any_row = False
         for row in form.read(path, relations):
             any_row = True
-            yield ids.with_unique_id(row)
+            yield row
         if not any_row:
-            raise SuiteError("no facts found", path)
+            raise SuiteError(f"no facts found; allowed: {form.help}", path)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import hashlib
 import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.answer_kinds import answer_type_of
-from pytest_kbrel.facts.files import as_fact
+from pytest_kbrel.facts.files import LISTS, as_fact
 from pytest_kbrel.facts.located import describe, json_value
 from pytest_kbrel.records import Fact, Relation, record
 
@@ -54,6 +56,28 @@ class Relations(dict[str, Relation]):
 Reader = Callable[[Path, Relations], Iterator[Row]]
 
 
+def checked_rows(
+    path: Path,
+    source: Iterable[tuple[int, S | SuiteError]],
+    convert: Callable[[S], tuple[Fact, bool]],
+) -> Iterator[Row]:
+    """Make a row of each numbered piece of a source; ``convert`` gives the fact, and if its id is given.
+
+    A ``ValueError`` of ``convert`` becomes the row's error.
+    """
+    for line, piece in source:
+        try:
+            if isinstance(piece, SuiteError):
+                raise piece
+            fact, given = convert(piece)
+        except SuiteError as error:
+            yield Row(path=path, line=line, error=error)
+        except ValueError as error:
+            yield Row(path=path, line=line, error=SuiteError(str(error), path, line))
+        else:
+            yield Row(path=path, line=line, fact=fact, given=given)
+
+
 def rows(
     path: Path,
     source: Iterable[tuple[int, S | SuiteError]],
@@ -63,46 +87,63 @@ def rows(
 ) -> Iterator[Row]:
     """Make a row of each numbered piece of a source; ``convert`` gives keys of the facts format.
 
-    What ``convert`` leaves out is filled in: ``id`` from the content, ``dataset``, and ``answer_type`` where
-    the object looks like a number or a time. A ``ValueError`` of ``convert`` becomes the row's error.
+    Their values are cleaned. What is left out is filled in: ``id`` from the content, ``dataset``, and
+    ``answer_type`` where the object looks like a number or a time.
     """
-    for line, piece in source:
-        if isinstance(piece, SuiteError):
-            yield Row(path=path, line=line, error=piece)
-            continue
-        try:
-            value = {
-                key: item
-                for key, item in convert(piece).items()
-                if item not in (None, "", [])
-            }
-            value.setdefault("object", None)
-            given = "id" in value
-            if not given:
-                value["id"] = content_id(value)
-            if dataset:
-                value.setdefault("dataset", dataset)
-            fact = as_fact(_typed(value))
-        except ValueError as error:
-            yield Row(path=path, line=line, error=SuiteError(str(error), path, line))
-        else:
-            yield Row(path=path, line=line, fact=fact, given=given)
+
+    def filled(piece: S) -> tuple[Fact, bool]:
+        value = {
+            key: _cell(key, item)
+            for key, item in convert(piece).items()
+            if item not in (None, "", [])
+        }
+        given = "id" in value
+        value.setdefault("object", None)
+        if not given:
+            value["id"] = content_id(value)
+        if dataset:
+            value.setdefault("dataset", dataset)
+        fact = as_fact(value)
+        # Every number and time has a digit, but for a bare month.
+        if not fact.answer_type and any(map(str.isdigit, fact.object or "")):
+            looks = answer_type_of(fact, None)
+            if looks != "other":
+                fact = dataclasses.replace(fact, answer_type=looks)
+        return fact, given
+
+    return checked_rows(path, source, filled)
 
 
-def _typed(value: dict[str, Any]) -> dict[str, Any]:
-    text = value["object"]
-    # Every number and time has a digit, but for a bare month.
-    if (
-        "answer_type" not in value
-        and isinstance(text, str)
-        and any(c.isdigit() for c in text)
-    ):
-        looks = answer_type_of(
-            Fact(id="-", relation="-", subject="-", object=text), None
-        )
-        if looks != "other":
-            return {**value, "answer_type": looks}
-    return value
+def _cell(key: str, value: Any) -> Any:
+    if key in LISTS:
+        return answers(key, value)
+    if key == "popularity":
+        return popularity(key, value)
+    if key == "answer_range":
+        if isinstance(value, str):
+            return json_value(value, f"{key!r} holds two numbers: [118, 122]")
+        # DuckDB has a type of its own for numbers with a point.
+        return [float(end) if isinstance(end, Decimal) else end for end in value]
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    return clean(key, value)
+
+
+def answered(
+    relation: str, question: Any, what: str, right: Sequence[Any] | str
+) -> dict[str, Any]:
+    """Return the keys of a question with answers, which stand under ``what``; it is its own subject."""
+    asked = clean("question", question)
+    keys = {"relation": relation, "subject": asked, "question": asked}
+    return keys | with_answers(what, right)
+
+
+def with_answers(what: str, value: Any) -> dict[str, Any]:
+    """Return the first of the right answers as the object and the others as aliases; one is needed."""
+    right = answers(what, value)
+    if not right:
+        raise ValueError(f"{what!r} must hold at least one answer, found none")
+    return {"object": right[0], "aliases": right[1:]}
 
 
 def content_id(value: Mapping[str, Any]) -> str:
@@ -193,11 +234,6 @@ def statement(what: str, text: Any) -> str:
     return cleaned
 
 
-def distinct(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the texts, each once, in their order."""
-    return tuple(dict.fromkeys(texts))
-
-
 class Ids:
     """The ids and contents met so far: all that is kept in memory of a source, about 0.25 kB a fact."""
 
@@ -220,22 +256,17 @@ class Ids:
                 (fact.relation, fact.subject, fact.object or "", fact.question or "")
             )
         )
-        wanted = _digest(fact.id)
         first = self._first.get(content)
-        if first is None and wanted not in self._taken:
-            self._first[content] = fact.id
-            self._taken.add(wanted)
-            return row
-        if first is None and row.given:
+        if first is None and row.given and _digest(fact.id) in self._taken:
             message = f"id {fact.id!r} stands twice, for facts that differ; allowed: an id for each fact"
-            return dataclasses.replace(
-                row, fact=None, error=SuiteError(message, row.path, row.line)
-            )
-        fact = dataclasses.replace(
-            fact, id=self._free(fact.id), duplicate_of=first or ""
-        )
-        self._first.setdefault(content, fact.id)
-        self._taken.add(_digest(fact.id))
+            error = SuiteError(message, row.path, row.line)
+            return dataclasses.replace(row, fact=None, error=error)
+        free = self._free(fact.id)
+        self._first.setdefault(content, free)
+        self._taken.add(_digest(free))
+        if first is None and free == fact.id:
+            return row
+        fact = dataclasses.replace(fact, id=free, duplicate_of=first or "")
         return dataclasses.replace(row, fact=fact)
 
     def _free(self, wanted: str) -> str:

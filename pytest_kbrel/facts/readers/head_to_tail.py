@@ -10,14 +10,14 @@ from typing import Any
 from urllib.parse import unquote
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located import describe, json_value, read_text, unknown
+from pytest_kbrel.facts.located import describe, json_value, located, read_text, unknown
 from pytest_kbrel.facts.readers.base import (
     Relations,
     Row,
-    answers,
     clean,
     relation_id,
     rows,
+    with_answers,
 )
 from pytest_kbrel.facts.readers.streams import Element, elements
 from pytest_kbrel.records import BUCKETS
@@ -48,20 +48,23 @@ def read_head_to_tail(path: Path, relations: Relations) -> Iterator[Row]:
     names: dict[str, str] = {}
 
     def fact(element: Element) -> Mapping[str, Any]:
-        entity, template, question, answer = _parts(element)
-        subject, domain = _subject(entity), _domain(entity)
+        value = json_value(element.text, FORM)
+        if not isinstance(value, list) or len(value) != 4:
+            raise ValueError(
+                f"a row must be [entity, template, question, answer], found {describe(value)}"
+            )
+        entity, template = value[0], clean("template", value[1])
+        subject = _subject(entity)
         if template not in names:
-            names[template] = _add_relation(template, domain, relations, frames)
-        right = answers("answer", answer)
-        if not right:
-            raise ValueError("the answer must hold at least one text, found none")
+            names[template] = _add_relation(
+                template, _domain(entity), relations, frames
+            )
         return {
             "relation": names[template],
             "subject": subject,
-            "object": right[0],
-            "aliases": right[1:],
-            "question": question,
+            "question": clean("question", value[2]),
             "bucket": element.key,
+            **with_answers("answer", value[3]),
         }
 
     return rows(path, _numbered(path), fact, dataset="head-to-tail")
@@ -70,7 +73,7 @@ def read_head_to_tail(path: Path, relations: Relations) -> Iterator[Row]:
 def templates(path: Path) -> Iterator[tuple[str, str]]:
     """Yield template and frame of a file ``{template: question with one "_"}``."""
     form = f'{path.name} is {{template: "question with one _ for the subject", ...}}'
-    try:
+    with located(path):
         value = json_value(read_text(path), form)
         if not isinstance(value, dict):
             raise ValueError(f"found {describe(value)}; {form}")
@@ -81,8 +84,6 @@ def templates(path: Path) -> Iterator[tuple[str, str]]:
                     f"{key!r} must have '_' exactly once, found {question!r}; {form}"
                 )
             yield key, question.replace("_", "[X]")
-    except ValueError as error:
-        raise SuiteError(str(error), path) from None
 
 
 def _numbered(path: Path) -> Iterator[tuple[int, Element | SuiteError]]:
@@ -95,17 +96,6 @@ def _numbered(path: Path) -> Iterator[tuple[int, Element | SuiteError]]:
             )
             raise SuiteError(message, path, element.line)
         yield element.line, element
-
-
-def _parts(element: Element) -> tuple[Any, str, str, Any]:
-    value = json_value(element.text, FORM)
-    if not isinstance(value, list) or len(value) != 4:
-        row = f"a list of {len(value)}" if isinstance(value, list) else describe(value)
-        raise ValueError(
-            f"a row must be [entity, template, question, answer], found {row}"
-        )
-    entity, template, question, answer = value
-    return entity, clean("template", template), clean("question", question), answer
 
 
 def _subject(entity: Any) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
+import itertools
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,40 +16,36 @@ from pytest_kbrel.facts.files import (
     as_fact,
     read_relations,
 )
-from pytest_kbrel.facts.located import describe, json_rows, json_value, unknown
+from pytest_kbrel.facts.located import json_rows, unknown
 from pytest_kbrel.facts.readers.base import (
     Relations,
     Row,
-    answers,
+    checked_rows,
     clean,
     json_list,
-    popularity,
     rows,
 )
 from pytest_kbrel.facts.readers.streams import table
+from pytest_kbrel.records import Fact
 from pytest_kbrel.untrusted import LINE, size
 
 # What DuckDB may take to read Parquet.
 _MEMORY = "1GB"
-# It hands out so many rows at a time, and they may have so many bytes.
-_AT_ONCE, _ROWS = 2048, 4 * LINE
 
 
 def read_jsonl(path: Path, relations: Relations) -> Iterator[Row]:
     """Read the facts format itself, as strictly as a suite does, but for ids that stand twice."""
     has_relations = _read_relations(path, relations)
-    for line, value in json_rows(path, FORM):
-        if isinstance(value, SuiteError):
-            yield Row(path=path, line=line, error=value)
-            continue
-        try:
-            fact = as_fact(value)
-        except ValueError as error:
-            yield Row(path=path, line=line, error=SuiteError(str(error), path, line))
-            continue
+
+    def strict(value: dict[str, Any]) -> tuple[Fact, bool]:
+        if value.keys().isdisjoint(REQUIRED):
+            raise ValueError(f"no fact: found {', '.join(value) or 'nothing'}; {FORM}")
+        fact = as_fact(value)
         if not has_relations:
             relations.add(fact.relation)
-        yield Row(path=path, line=line, fact=fact, given="id" in value)
+        return fact, "id" in value
+
+    return checked_rows(path, json_rows(path, FORM), strict)
 
 
 def read_csv(path: Path, relations: Relations) -> Iterator[Row]:
@@ -73,46 +68,30 @@ def read_parquet(path: Path, relations: Relations) -> Iterator[Row]:
         raise MissingExtraError("duckdb", "data", "reading Parquet") from None
     try:
         with duckdb.connect(config={"memory_limit": _MEMORY}) as connection:
-            _check_size(path, connection)
             result = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
             columns = tuple(column[0] for column in result.description or ())
-            yield from _table(path, relations, _batches(result, columns), columns, None)
+            yield from _table(
+                path, relations, _cells(result, columns, path), columns, None
+            )
     except duckdb.Error as error:
         raise SuiteError(
             f"cannot be read as Parquet: {str(error).splitlines()[0]}", path
         ) from None
 
 
-def _check_size(path: Path, connection: Any) -> None:
-    """Refuse what is small in the file and large in memory: a page may say once what all rows have."""
-    kinds = connection.execute(
-        "DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]
-    ).fetchall()
-    lengths = [
-        f"coalesce(strlen({cell if kind == 'VARCHAR' else f'CAST({cell} AS VARCHAR)'}), 0)"
-        for cell, kind in (
-            ('"' + name.replace('"', '""') + '"', kind) for name, kind, *_ in kinds
-        )
-    ]
-    large = connection.execute(
-        f"SELECT min(n) FROM (SELECT file_row_number AS n, {' + '.join(lengths)} AS length "
-        f"FROM read_parquet(?, file_row_number = true)) GROUP BY n // {_AT_ONCE} "
-        f"HAVING sum(length) > {_ROWS} ORDER BY 1 LIMIT 1",
-        [str(path)],
-    ).fetchone()
-    if large is not None:
-        fault = f"found more than {size(_ROWS)} in {_AT_ONCE:,} rows; allowed: at most {size(_ROWS)}"
-        raise SuiteError(fault, path, large[0] + 1)
-
-
-def _batches(
-    result: Any, columns: tuple[str, ...]
+def _cells(
+    result: Any, columns: tuple[str, ...], path: Path
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    number = 0
-    while batch := result.fetchmany(_AT_ONCE):
-        for cells in batch:
-            number += 1
-            yield number, dict(zip(columns, cells, strict=True))
+    # One at a time: what is small in the file may be large in memory.
+    for number in itertools.count(1):
+        cells = result.fetchone()
+        if cells is None:
+            return
+        if sum(len(cell) for cell in cells if isinstance(cell, str)) > LINE:
+            most = size(LINE)
+            fault = f"found a row of more than {most}; allowed: at most {most} a row"
+            raise SuiteError(fault, path, number)
+        yield number, dict(zip(columns, cells, strict=True))
 
 
 def _table(
@@ -124,59 +103,21 @@ def _table(
 ) -> Iterator[Row]:
     for name in columns:
         if name not in KEYS:
-            raise SuiteError(
-                f"{unknown('column', name, KEYS)}{_separated(columns, line)}",
-                path,
-                line,
-            )
+            hint = "; columns are separated by commas" if len(columns) == 1 else ""
+            raise SuiteError(unknown("column", name, KEYS) + hint, path, line)
     for name in REQUIRED:
         if name not in columns:
-            present = ", ".join(columns)
-            needed = ", ".join(REQUIRED)
-            raise SuiteError(
-                f"no column {name!r}; found: {present}; needed: {needed}", path, line
-            )
+            fault = f"no column {name!r}; found: {', '.join(columns)}"
+            raise SuiteError(f"{fault}; needed: {', '.join(REQUIRED)}", path, line)
     has_relations = _read_relations(path, relations)
 
     def fact(value: Mapping[str, Any]) -> Mapping[str, Any]:
-        cells = {
-            key: _cell(key, item)
-            for key, item in value.items()
-            if item is not None and item != ""
-        }
-        if not has_relations and isinstance(cells.get("relation"), str):
-            relations.add(cells["relation"])
-        return cells
+        texts = [key for key in LISTS if isinstance(value.get(key) or None, str)]
+        if not has_relations and value.get("relation"):
+            relations.add(clean("relation", value["relation"]))
+        return {**value, **{key: json_list(key, value[key]) for key in texts}}
 
     return rows(path, source, fact)
-
-
-def _separated(columns: tuple[str, ...], line: int | None) -> str:
-    """Return how columns are separated, where a header with a ``line`` looks as if they were otherwise."""
-    otherwise = line is not None and len(columns) == 1 and {";", "\t"} & set(columns[0])
-    return "; columns are separated by commas" if otherwise else ""
-
-
-def _cell(key: str, value: Any) -> Any:
-    if key in LISTS:
-        texts = json_list(key, value) if isinstance(value, str) else value
-        if not isinstance(texts, (list, tuple)):
-            raise ValueError(f"{key!r} must be a list, found {describe(value)}")
-        return answers(key, texts)
-    if key == "popularity":
-        return popularity(key, value)
-    if key == "answer_range" and isinstance(value, str):
-        return json_value(value, f"{key!r} holds two numbers: [118, 122]")
-    if key == "answer_range":
-        # DuckDB has a type of its own for numbers with a point.
-        return (
-            [float(x) if isinstance(x, Decimal) else x for x in value]
-            if isinstance(value, list)
-            else value
-        )
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    return clean(key, value)
 
 
 def _read_relations(path: Path, relations: Relations) -> bool:

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import (
     describe,
+    json_object,
     json_rows,
-    json_value,
     open_file,
     require_keys,
 )
 from pytest_kbrel.facts.readers.base import (
     Relations,
     Row,
+    answered,
     answers,
     clean,
     json_list,
     popularity,
     relation_id,
     rows,
+    with_answers,
 )
-from pytest_kbrel.facts.readers.streams import Element, elements, table
+from pytest_kbrel.facts.readers.streams import elements, table
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType
 
-Table = Iterator[tuple[int, dict[str, str] | SuiteError]]
+Piece = tuple[int, dict[str, Any] | SuiteError]
 QA_FORM = 'a question file has {"question": ..., "answers": [...]}, one a line or in a JSON list'
 # The first of the names that a row has counts.
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -68,16 +70,20 @@ def read_qa(path: Path, relations: Relations) -> Iterator[Row]:
     A row without an answer, or with the answer "unsure", is a question nobody can answer. ``dataset`` is the
     row's own, else ``qa``; the relation is the row's own, else one for each dataset.
     """
+    fact = partial(_qa_fact, relations=relations)
+    return rows(path, _questions(path, QA_FORM), fact, dataset="qa")
 
-    def fact(value: dict[str, Any]) -> Mapping[str, Any]:
-        return _qa_fact(value, relations)
 
-    if _is_lines(path):
-        return rows(path, json_rows(path, QA_FORM), fact, dataset="qa")
-    numbered = ((element.line, element) for element in elements(path, QA_FORM))
-    return rows(
-        path, numbered, lambda element: fact(_object(element, QA_FORM)), dataset="qa"
-    )
+def _questions(path: Path, form: str) -> Iterator[Piece]:
+    """Yield the objects of JSON Lines, or of the lists in a JSON document, with their lines."""
+    return json_rows(path, form) if _is_lines(path) else _members(path, form)
+
+
+def _members(path: Path, form: str, key: str | None = None) -> Iterator[Piece]:
+    """Yield the objects in the lists of a JSON document, or in the list under ``key`` alone."""
+    for element in elements(path, form):
+        if key in (None, element.key):
+            yield element.line, json_object(element.text, form, path, element.line)
 
 
 def _is_lines(path: Path) -> bool:
@@ -85,78 +91,52 @@ def _is_lines(path: Path) -> bool:
         return True
     with open_file(path) as stream:
         line = stream.readline(1 << 16).removeprefix(b"\xef\xbb\xbf")
-    try:
-        value = json_value(line.decode("utf-8"), QA_FORM)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and any(name in value for name in NAMES["question"])
+    value = json_object(line, QA_FORM, path, 1)
+    return not isinstance(value, SuiteError) and bool({*NAMES["question"]} & {*value})
 
 
 def _qa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
-    question = clean("question", _cell(value, "question", needed=True))
-    right = answers("answers", _answers(value))
-    if [answer.casefold() for answer in right] == ["unsure"]:
-        right = []
-    # Slices are named by it.
-    dataset = relation_id(_cell_text(value, "dataset") or "qa")
-    name = _cell_text(value, "relation")
-    label, domain = (dataset, "qa") if name is None else (name, dataset)
-    relation = relations.add(label, label, domain)
-    subject = _cell_text(value, "subject")
-    return {
-        "id": _cell_text(value, "id"),
-        "relation": relation,
-        "subject": subject or question,
-        "object": right[0] if right else None,
-        "aliases": right[1:],
-        "question": question,
-        "popularity": popularity("popularity", _cell(value, "popularity")),
-        "answer_type": answer_type(value),
-        "dataset": dataset,
-        "valid_until": _cell_text(value, "valid_until"),
+    cells = {
+        what: next((value[name] for name in names if name in value), None)
+        for what, names in NAMES.items()
     }
-
-
-def _object(element: Element, form: str) -> dict[str, Any]:
-    value = json_value(element.text, form)
-    if not isinstance(value, dict):
-        raise ValueError(f"not a question: found {describe(value)}; {form}")
-    return value
-
-
-def _cell(value: Mapping[str, Any], what: str, *, needed: bool = False) -> Any:
-    for name in NAMES[what]:
-        if name in value:
-            return value[name]
-    if needed:
-        keys = ", ".join(value) or "nothing"
-        raise ValueError(
-            f"no {what}; found: {keys}; allowed: one of {', '.join(NAMES[what])}"
-        )
-    return None
-
-
-def _cell_text(value: Mapping[str, Any], what: str) -> str | None:
-    cell: object = _cell(value, what)
-    return None if cell is None or cell == "" else clean(what, cell)
-
-
-def _answers(value: Mapping[str, Any]) -> Any:
-    if not any(name in value for name in NAMES["answers"]):
+    if not {*NAMES["question"]} & {*value}:
+        keys, allowed = ", ".join(value) or "nothing", ", ".join(NAMES["question"])
+        raise ValueError(f"no question; found: {keys}; allowed: one of {allowed}")
+    if not {*NAMES["answers"]} & {*value}:
         # A slip in the key would make every question one without an answer.
         for key in value:
             if hint := nearest(key, NAMES["answers"]):
+                allowed = ", ".join(NAMES["answers"])
                 raise ValueError(
-                    f"unknown key {key!r}; answers stand under one of {', '.join(NAMES['answers'])}{hint}"
+                    f"unknown key {key!r}; answers stand under one of {allowed}{hint}"
                 )
-    return _cell(value, "answers")
+    question = clean("question", cells["question"])
+    right = answers("answers", cells.pop("answers"))
+    if [answer.casefold() for answer in right] == ["unsure"]:
+        right = []
+    # Slices are named by it.
+    dataset = relation_id(clean("dataset", cells["dataset"] or "qa"))
+    label, domain = dataset, "qa"
+    if cells["relation"] not in (None, ""):
+        label, domain = clean("relation", cells["relation"]), dataset
+    return {
+        **cells,
+        "relation": relations.add(label, label, domain),
+        "subject": cells["subject"] or question,
+        "object": right[0] if right else None,
+        "aliases": right[1:],
+        "question": question,
+        "answer_type": answer_type(cells["answer_type"]),
+        "dataset": dataset,
+    }
 
 
-def answer_type(value: Mapping[str, Any]) -> str | None:
+def answer_type(name: Any) -> str | None:
     """Return the type of answer that a row names, in the words of many makers; ``ValueError`` on others."""
-    text = _cell_text(value, "answer_type")
-    if text is None:
+    if name in (None, ""):
         return None
+    text = clean("answer_type", name)
     kind = _QA_TYPES.get(text.casefold())
     if kind is None:
         raise ValueError(
@@ -174,26 +154,9 @@ def read_nq_open(path: Path, relations: Relations) -> Iterator[Row]:
 
     def fact(value: dict[str, Any]) -> Mapping[str, Any]:
         require_keys(value, "question", "answer")
-        question = clean("question", value["question"])
-        return _answered(
-            relation, question, "answer", answers("answer", value["answer"])
-        )
+        return answered(relation, value["question"], "answer", value["answer"])
 
     return rows(path, json_rows(path, NQ_OPEN_FORM), fact, dataset="nq-open")
-
-
-def _answered(
-    relation: str, question: str, what: str, right: list[str]
-) -> dict[str, Any]:
-    if not right:
-        raise ValueError(f"{what!r} must hold at least one answer, found none")
-    return {
-        "relation": relation,
-        "subject": question,
-        "object": right[0],
-        "aliases": right[1:],
-        "question": question,
-    }
 
 
 TRIVIAQA_FORM = 'a TriviaQA file is {"Data": [{"Question": ..., "QuestionId": ..., "Answer": {"Value": ...}}, ...]}'
@@ -205,12 +168,7 @@ def read_triviaqa(path: Path, relations: Relations) -> Iterator[Row]:
     """Read a file, one question after the other; the pages and search results of each are passed over."""
     relation = relations.add("triviaqa", "TriviaQA", "open")
 
-    def fact(element: Element) -> Mapping[str, Any]:
-        value = json_value(element.text, TRIVIAQA_FORM)
-        if not isinstance(value, dict):
-            raise ValueError(
-                f"each of 'Data' must be an object, found {describe(value)}"
-            )
+    def fact(value: dict[str, Any]) -> Mapping[str, Any]:
         require_keys(value, "Question", "QuestionId")
         answer = value.get("Answer")
         if not isinstance(answer, dict):
@@ -219,27 +177,12 @@ def read_triviaqa(path: Path, relations: Relations) -> Iterator[Row]:
                 "answers (those called ...-without-answers have none)"
             )
         require_keys(answer, "Value")
-        question = clean("Question", value["Question"])
-        right = answers(
-            "Answer",
-            [text for key in _ANSWERS for text in answers(key, answer.get(key))],
-        )
-        return {
-            "id": clean("QuestionId", value["QuestionId"]),
-            **_answered(relation, question, "Answer", right),
-        }
+        right = [text for key in _ANSWERS for text in answers(key, answer.get(key))]
+        question = answered(relation, value["Question"], "Answer", right)
+        return {"id": value["QuestionId"], **question}
 
-    return rows(path, _triviaqa_data(path), fact, dataset="triviaqa")
-
-
-def _triviaqa_data(path: Path) -> Iterator[tuple[int, Element]]:
-    any_row = False
-    for element in elements(path, TRIVIAQA_FORM):
-        if element.key == "Data":
-            any_row = True
-            yield element.line, element
-    if not any_row:
-        raise SuiteError(f"no questions found; {TRIVIAQA_FORM}", path, 1)
+    source = _members(path, TRIVIAQA_FORM, key="Data")
+    return rows(path, source, fact, dataset="triviaqa")
 
 
 _RANGE = re.compile(
@@ -247,6 +190,7 @@ _RANGE = re.compile(
     r"(?P<low>[^()]*?\d[^()]*?)(?: and | to |\s*[–—]\s*)(?P<high>[^()]*?\d[^()]*?)\)\s*\.?$",
     re.IGNORECASE,
 )
+_ANSWER_TYPE = re.compile(r"'answer_type': '(?P<kind>[^']*)'")
 _OTHER = re.compile(r"\s*\(or (?P<other>[^()]+)\)\s*\.?$")
 _NUMBER = re.compile(
     r"(?P<sign>[-−–]?)\s*[$€£¥₹]?\s*(?P<digits>\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)"
@@ -273,17 +217,16 @@ def read_simpleqa(path: Path, relations: Relations) -> Iterator[Row]:
     """
     source = table(path, ",")
     header = _header(path, source, "SimpleQA", "problem", "answer")
-    verified = "original_index" in header
-    name = "simpleqa-verified" if verified else "simpleqa"
-    relation = relations.add(
-        name, "SimpleQA Verified" if verified else "SimpleQA", "open"
-    )
-    return rows(
-        path, source, lambda value: _simpleqa_fact(value, relation), dataset=name
-    )
+    name, label = "simpleqa", "SimpleQA"
+    if "original_index" in header:
+        name, label = "simpleqa-verified", "SimpleQA Verified"
+    relation = relations.add(name, label, "open")
+    return rows(path, source, partial(_simpleqa_fact, relation=relation), dataset=name)
 
 
-def _header(path: Path, source: Table, maker: str, *columns: str) -> dict[str, str]:
+def _header(
+    path: Path, source: Iterator[Piece], maker: str, *columns: str
+) -> dict[str, str]:
     line, header = next(source)
     if isinstance(header, SuiteError):
         raise header
@@ -296,12 +239,10 @@ def _header(path: Path, source: Table, maker: str, *columns: str) -> dict[str, s
 
 def _simpleqa_fact(value: Mapping[str, str], relation: str) -> Mapping[str, Any]:
     require_keys(value, "problem", "answer")
-    question, answer = (
-        clean("problem", value["problem"]),
-        clean("answer", value["answer"]),
-    )
-    about = {**_metadata(value.get("metadata")), **value}
-    answer, bounds = _ranged(answer)
+    # The metadata are a dictionary as Python writes it.
+    named = _ANSWER_TYPE.search(value.get("metadata", ""))
+    kind = named["kind"] if named else value.get("answer_type")
+    answer, bounds = _ranged(clean("answer", value["answer"]))
     other = _OTHER.search(answer)
     if other:
         answer = answer[: other.start()]
@@ -310,58 +251,37 @@ def _simpleqa_fact(value: Mapping[str, str], relation: str) -> Mapping[str, Any]
             f"'answer' must say more than what else is right, found {describe(value['answer'])}"
         )
     return {
-        "id": about.get("original_index"),
-        "relation": relation,
-        "subject": question,
-        "object": answer,
-        "aliases": [other["other"].strip()] if other else [],
-        "question": question,
-        "answer_type": answer_type(about),
+        **answered(relation, value["problem"], "answer", [answer]),
+        "id": value.get("original_index"),
+        "aliases": [other["other"]] if other else [],
+        "answer_type": answer_type(kind),
         "answer_range": bounds,
     }
 
 
-def _metadata(text: str | None) -> Mapping[str, Any]:
-    """Return what stands under ``metadata``: a dictionary as Python writes it."""
-    if text is None:
-        return {}
-    try:
-        parsed = ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        parsed = None
-    if not isinstance(parsed, dict):
-        raise ValueError(
-            f"'metadata' must be a dictionary such as {{'topic': 'Art', 'answer_type': 'Date'}}, found "
-            f"{describe(text)}"
-        )
-    return {key: item for key, item in parsed.items() if key == "answer_type"}
-
-
 def _ranged(answer: str) -> tuple[str, tuple[float, float] | None]:
     """Return an answer without the note of a range, and the range where its ends are a number each."""
-    note = _RANGE.search(answer)
-    if note is None:
-        if "acceptable range" in answer.casefold():
-            raise ValueError(
-                f"a range must be of two numbers, found {describe(answer)}; {RANGE_FORM}"
-            )
+    if "acceptable range" not in answer.casefold():
         return answer, None
-    if any(len(_NUMBERS.findall(note[end])) > 1 for end in ("low", "high")):
+    note = _RANGE.search(answer)
+    ends = note.groups() if note else ()
+    if note and any(len(_NUMBERS.findall(end)) > 1 for end in ends):
         # "5 feet 3 inches", "10 May 1990", "3:40": the accepted answer alone is right.
         return answer[: note.start()], None
-    low, high = (_NUMBER.search(note[end]) for end in ("low", "high"))
-    if low is None or high is None:
+    numbers = [number for end in ends if (number := _NUMBER.search(end))]
+    if note is None or len(numbers) < 2:
         raise ValueError(
-            f"a range must be of two numbers, found {describe(note[0].strip())}; {RANGE_FORM}"
+            f"a range must be of two numbers, found {describe(answer)}; {RANGE_FORM}"
         )
+    low, high = numbers
+    most = _value(high, high["scale"])
     # "between 1.1 and 1.3 million"
-    scale = low["scale"] or high["scale"]
-    least, most = _value(low, scale), _value(high, high["scale"])
+    least = _value(low, low["scale"] or high["scale"])
     if least > most:
         least = _value(low, low["scale"])
     if least > most:
         raise ValueError(
-            f"a range must begin with its lower end, found {describe(note[0].strip())}"
+            f"a range must begin with its lower end, found {describe(answer)}"
         )
     return answer[: note.start()], (least, most)
 
@@ -378,6 +298,7 @@ def _value(match: re.Match[str], scale: str | None) -> float:
 
 POPQA_FORM = 'a PopQA file in JSON is a list of {"input": ..., "output": [...], "id": ..., "s_pop": ...}'
 _DOMAIN = "popqa"
+_POPQA_CELLS = ("id", "subj", "prop", "obj", "question")
 _POPQA_TYPES: Mapping[str, AnswerType] = {
     **dict.fromkeys(
         (
@@ -404,62 +325,36 @@ def read_popqa(path: Path, relations: Relations) -> Iterator[Row]:
     """
     if path.suffix.lower() in (".json", ".jsonl"):
         relation = relations.add("popqa", "PopQA", _DOMAIN)
-        if path.suffix.lower() == ".jsonl":
-            return rows(
-                path,
-                json_rows(path, POPQA_FORM),
-                lambda value: _renamed(value, relation),
-                dataset="popqa",
-            )
-        numbered = ((element.line, element) for element in elements(path, POPQA_FORM))
-        return rows(
-            path,
-            numbered,
-            lambda element: _renamed(_object(element, POPQA_FORM), relation),
-            dataset="popqa",
-        )
+        renamed = partial(_renamed, relation=relation)
+        return rows(path, _questions(path, POPQA_FORM), renamed, dataset="popqa")
     source = table(path, "\t")
-    _header(
-        path,
-        source,
-        "PopQA",
-        "id",
-        "subj",
-        "prop",
-        "obj",
-        "s_pop",
-        "question",
-        "possible_answers",
-    )
-    return rows(
-        path, source, lambda value: _as_published(value, relations), dataset="popqa"
-    )
+    needed = (*_POPQA_CELLS, "s_pop", "possible_answers")
+    _header(path, source, "PopQA", *needed)
+    published = partial(_as_published, relations=relations)
+    return rows(path, source, published, dataset="popqa")
 
 
 def _as_published(value: dict[str, str], relations: Relations) -> Mapping[str, Any]:
-    require_keys(value, "id", "subj", "prop", "obj", "question")
+    require_keys(value, *_POPQA_CELLS)
     prop = clean("prop", value["prop"])
     kind = _POPQA_TYPES.get(relation_id(prop))
     more = {} if kind is None else {"answer_type": kind}
-    named, what = clean("obj", value["obj"]), "possible_answers"
+    what = "possible_answers"
     listed = answers(what, json_list(what, value[what])) if what in value else ()
-    right = answers(what, [named, *listed])
     return {
-        "id": clean("id", value["id"]),
+        "id": value["id"],
         "relation": relations.add(prop, prop, _DOMAIN, **more),
-        "subject": clean("subj", value["subj"]),
-        "object": right[0],
-        "aliases": right[1:],
+        "subject": value["subj"],
         "popularity": popularity("s_pop", value.get("s_pop")),
-        "question": clean("question", value["question"]),
+        "question": value["question"],
+        **with_answers(what, [value["obj"], *listed]),
     }
 
 
 def _renamed(value: dict[str, Any], relation: str) -> Mapping[str, Any]:
     require_keys(value, "input", "output")
-    question, right = clean("input", value["input"]), answers("output", value["output"])
     return {
-        **_answered(relation, question, "output", right),
-        "id": clean("id", value["id"]) if "id" in value else None,
+        **answered(relation, value["input"], "output", value["output"]),
+        "id": value.get("id"),
         "popularity": popularity("s_pop", value.get("s_pop")),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import BinaryIO
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located import open_file
 from pytest_kbrel.records import record
-from pytest_kbrel.untrusted import DEEPEST, LINE, size
+from pytest_kbrel.untrusted import DEEPEST, LINE, lines, size
 
 
 def table(
@@ -31,109 +32,64 @@ def table(
 def _rows(
     path: Path, stream: BinaryIO, delimiter: str
 ) -> Iterator[tuple[int, dict[str, str] | SuiteError]]:
-    lines = _Lines(stream)
+    begun = 0
+
+    def decoded() -> Iterator[str]:
+        nonlocal begun
+        for raw in lines(stream):
+            begun += len(raw)
+            if begun > LINE:
+                most = size(LINE)
+                raise ValueError(
+                    f"found a row of more than {most}; allowed: at most {most} a row"
+                )
+            # What is not UTF-8 must not end the reader.
+            yield raw.decode("utf-8-sig", "surrogateescape")
+
     # Lists of aliases outgrow the 128 KiB that a cell may have by default; the whole row is bounded.
     csv.field_size_limit(max(csv.field_size_limit(), LINE))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    columns: list[str] | None = None
+    reader = csv.reader(decoded(), delimiter=delimiter, strict=True)
+    columns: list[str] = []
     while True:
-        line = lines.number + 1
-        lines.row = 0
+        line, begun = reader.line_num + 1, 0
         try:
-            cells = next(reader)
-        except StopIteration:
-            break
-        except UnicodeDecodeError as error:
-            # The row's other lines have been read by then; this one is to be mended.
-            yield (
-                lines.number,
-                SuiteError(
-                    f"not UTF-8: found byte 0x{error.object[error.start]:02x}",
-                    path,
-                    lines.number,
-                ),
-            )
+            cells = next(reader, None)
+            if cells is None:
+                break
+            "".join(cells).encode()
+        except UnicodeEncodeError as error:
+            byte = ord(error.object[error.start]) - 0xDC00
+            yield line, SuiteError(f"not UTF-8: found byte 0x{byte:02x}", path, line)
             continue
-        except _NulError:
-            problem = "found a NUL byte; allowed: text without one"
-            yield lines.number, SuiteError(problem, path, lines.number)
-            continue
-        except ValueError as error:
-            raise SuiteError(str(error), path, line) from None
         except csv.Error as error:
             yield line, SuiteError(f"not a row of the table: {error}", path, line)
             continue
-        if not cells:
-            continue
-        if columns is None:
+        except ValueError as error:
+            raise SuiteError(str(error), path, line) from None
+        if not columns:
             columns = _columns(path, line, cells)
-            yield line, dict(zip(columns, columns, strict=True))
-        elif len(cells) != len(columns):
+        if len(cells) == len(columns):
+            pairs = zip(columns, cells, strict=True)
+            yield line, {name: cell for name, cell in pairs if cell.strip()}
+        elif cells:
             fault = f"found {len(cells)} cells, the header has {len(columns)}: {', '.join(columns)}"
             yield line, SuiteError(fault, path, line)
-        else:
-            yield (
-                line,
-                {
-                    name: cell
-                    for name, cell in zip(columns, cells, strict=True)
-                    if cell.strip()
-                },
-            )
-    if columns is None:
+    if not columns:
         raise SuiteError("the file is empty; a table with a header is needed", path, 1)
 
 
 def _columns(path: Path, line: int, cells: list[str]) -> list[str]:
     columns = [cell.strip() for cell in cells]
-    for name in columns:
-        if not name or columns.count(name) > 1:
-            fault = f"column {name!r} stands twice" if name else "a column has no name"
-            raise SuiteError(
-                f"{fault}; allowed: a header with each column once", path, line
-            )
+    if "" in columns or len({*columns}) < len(columns):
+        fault = f"found the columns {', '.join(map(repr, columns))}"
+        raise SuiteError(f"{fault}; allowed: each column once, by name", path, line)
     return columns
-
-
-class _NulError(Exception):
-    """A line with a NUL byte."""
-
-
-class _Lines:
-    """The decoded lines of a file and the number of the last one; goes on behind a line that is not UTF-8.
-
-    ``row`` is how many bytes of the row that is being read have been read; a caller begins it with 0.
-    """
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self.stream = stream
-        self.number = 0
-        self.row = 0
-
-    def __iter__(self) -> _Lines:
-        return self
-
-    def __next__(self) -> str:
-        raw = self.stream.readline(LINE + 1)
-        if not raw:
-            raise StopIteration
-        self.number += 1
-        self.row += len(raw)
-        if self.row > LINE:
-            raise ValueError(
-                f"found a row of more than {size(LINE)}; allowed: at most {size(LINE)} a row"
-            )
-        if b"\0" in raw:
-            raise _NulError
-        return raw.decode("utf-8-sig" if self.number == 1 else "utf-8")
 
 
 _CHUNK = 1 << 20
 _SPACE = re.compile(r"[ \t\r\n]*+")
-# A lone quote opens a string whose end has not been read yet.
-_MARK = re.compile(r'"(?:[^"\\]++|\\.)*+"|["\[\]{}]', re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_SCALAR_END = re.compile(r"[,\]}\s]")
+# Where values end, and no more: the texts are parsed by who reads them.
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, strict=False)
 
 
 @record
@@ -180,28 +136,24 @@ class _Scanner:
         self.text = ""
         self.offset = 0
         self.line = 1
-        self.decoded_lines = 1
-        self.chunk = _CHUNK
 
     def error(self, fault: str) -> SuiteError:
         return SuiteError(f"not JSON: {fault}; {self.form}", self.path, self.line)
 
     def more(self) -> bool:
         """Read on and forget what lies behind; return False at the end of the file."""
-        if len(self.text) - self.offset > LINE:
-            raise self.error(
-                f"one value is longer than {size(LINE)}; allowed: at most {size(LINE)}"
-            )
-        data = self.stream.read(self.chunk)
-        try:
-            read = self.decoder.decode(data, final=not data)
-        except UnicodeDecodeError as error:
-            line = self.decoded_lines + error.object[: error.start].count(b"\n")
-            fault = f"not UTF-8: found byte 0x{error.object[error.start]:02x}"
-            raise SuiteError(f"{fault}; {self.form}", self.path, line) from None
-        self.decoded_lines += read.count("\n")
-        self.text = self.text[self.offset :] + read
+        self.text = self.text[self.offset :]
         self.offset = 0
+        # Twice as much each time, or a long text would be looked through again and again.
+        data = self.stream.read(max(_CHUNK, 2 * len(self.text)))
+        try:
+            self.text += self.decoder.decode(data, final=not data)
+        except UnicodeDecodeError as error:
+            before = self.text.encode() + error.object[: error.start]
+            self.line += before.count(b"\n")
+            raise self.error(
+                f"not UTF-8: found byte 0x{error.object[error.start]:02x}"
+            ) from None
         return bool(data)
 
     def pass_to(self, offset: int) -> str:
@@ -224,35 +176,32 @@ class _Scanner:
 
     def next_mark(self) -> str:
         char = self.peek()
-        if char:
-            self.pass_to(self.offset + 1)
+        self.pass_to(self.offset + len(char))
         return char
+
+    def places(self, closing: str) -> Iterator[None]:
+        """Stop at each member of a list or object whose bracket has been taken."""
+        if self.peek() == closing:
+            self.next_mark()
+            return
+        mark = ","
+        while mark == ",":
+            yield
+            mark = self.next_mark()
+        if mark != closing:
+            shown = repr(mark) if mark else "the end of the file"
+            raise self.error(f"found {shown}; allowed: ',' or {closing!r}")
 
     def array(self, key: str) -> Iterator[Element]:
         """Yield the members of an array whose bracket has been taken."""
-        if self.peek() == "]":
-            self.next_mark()
-            return
-        while True:
+        for _ in self.places("]"):
             self.peek()
             line = self.line
             yield Element(key=key, line=line, text=self.value())
-            mark = self.next_mark()
-            if mark == "]":
-                return
-            if mark != ",":
-                raise self.error(
-                    f"found {mark!r} after a member of a list"
-                    if mark
-                    else "the list has no end"
-                )
 
     def members(self) -> Iterator[Element]:
         """Yield the members of all arrays of an object whose brace has been taken."""
-        if self.peek() == "}":
-            self.next_mark()
-            return
-        while True:
+        for _ in self.places("}"):
             if self.peek() != '"':
                 raise self.error("a key in quotes is missing")
             key = self.value()[1:-1]
@@ -263,66 +212,27 @@ class _Scanner:
                 yield from self.array(key)
             else:
                 self.value()
-            mark = self.next_mark()
-            if mark == "}":
-                return
-            if mark != ",":
-                raise self.error(
-                    f"found {mark!r} after {key!r}"
-                    if mark
-                    else "the document has no end"
-                )
 
     def value(self) -> str:
-        """Take one value and return its text: brackets and quotes are balanced, all else is unchecked."""
-        begin = self.peek()
-        if begin == '"':
-            return self.pass_to(self.end_of_string())
-        if begin in ("{", "["):
-            return self.pass_to(self.end_of_brackets())
-        ahead = self.offset
-        while not (end := _SCALAR_END.search(self.text, ahead)):
-            ahead = len(self.text) - self.offset
-            if not self.more():
-                break
-        text = self.text[self.offset : end.start() if end else len(self.text)]
-        if not text:
-            raise self.error("a value is missing")
-        return self.pass_to(self.offset + len(text))
-
-    def end_of_string(self) -> int:
-        while not (match := _STRING.match(self.text, self.offset)):
-            self.widen("a text in quotes has no end")
-        self.chunk = _CHUNK
-        return match.end()
-
-    def end_of_brackets(self) -> int:
-        depth, offset = 0, self.offset
+        """Take one value and return its text."""
+        self.peek()
+        ended = False
         while True:
-            match = _MARK.search(self.text, offset)
-            if match is None or match[0] == '"':
-                reached = (
-                    len(self.text) if match is None else match.start()
-                ) - self.offset
-                self.widen("a bracket is never closed")
-                offset = self.offset + reached
-                continue
-            offset = match.end()
-            mark = match[0]
-            if mark in "[{":
-                depth += 1
-                if depth > DEEPEST:
-                    raise self.error(
-                        f"nested more than {DEEPEST} levels deep; allowed: at most {DEEPEST}"
-                    )
-            elif mark in "]}":
-                depth -= 1
-                if not depth:
-                    self.chunk = _CHUNK
-                    return offset
-
-    def widen(self, problem: str) -> None:
-        # Twice as much each time, or a long text would be looked through again and again.
-        self.chunk = max(_CHUNK, 2 * (len(self.text) - self.offset))
-        if not self.more():
-            raise self.error(problem)
+            fault = ""
+            try:
+                end = _DECODER.raw_decode(self.text, self.offset)[1]
+                # A number may go on behind the window, even where that ends in "e+".
+                if ended or end + 2 < len(self.text):
+                    return self.pass_to(end)
+            except json.JSONDecodeError as error:
+                fault = error.msg
+            except RecursionError:
+                raise self.error(f"nested more than {DEEPEST} levels deep") from None
+            if ended:
+                raise self.error(fault)
+            if len(self.text) - self.offset > LINE:
+                most = size(LINE)
+                raise self.error(
+                    f"one value is longer than {most}; allowed: at most {most}; {fault}"
+                )
+            ended = not self.more()

@@ -15,6 +15,7 @@ from pytest_kbrel.facts.located import (
     json_records,
     json_rows,
     json_value,
+    located,
     read_text,
     require_keys,
 )
@@ -23,10 +24,10 @@ from pytest_kbrel.facts.readers.base import (
     Row,
     answers,
     clean,
-    distinct,
     relation_id,
     rows,
     statement,
+    with_answers,
 )
 from pytest_kbrel.records import AnswerType, record
 from pytest_kbrel.resources import tsv_rows
@@ -84,13 +85,25 @@ def _fktc_file(path: Path, relations: Relations) -> Iterator[Row]:
             path,
         )
     source = json_rows(path, FKTC_FORM)
-    line, header = next(
-        source, (1, SuiteError(f"the file is empty; {FKTC_FORM}", path, 1))
-    )
+    empty = SuiteError(f"the file is empty; {FKTC_FORM}", path, 1)
+    line, header = next(source, (1, empty))
     if isinstance(header, SuiteError):
         raise header
     relation = add_property(relations, name[0])
-    frames = _frames(header, path, line)
+    with located(path, line):
+        prompts = header.get("relations")
+        if not isinstance(prompts, list) or not prompts:
+            present = ", ".join(header) or "nothing"
+            raise ValueError(
+                f"no 'relations' with the prompts; found: {present}; {FKTC_FORM}"
+            )
+        texts = [clean("each of relations", prompt) for prompt in prompts]
+        frames = tuple(dict.fromkeys(texts))
+        for frame in frames:
+            if frame.count("[X]") != 1 or "[Y]" in frame:
+                raise ValueError(
+                    f"each of 'relations' must contain [X] exactly once, found {frame!r}"
+                )
     relations[relation] = dataclasses.replace(relations[relation], frames=frames)
 
     def fact(value: dict[str, Any]) -> Mapping[str, Any]:
@@ -102,33 +115,12 @@ def _fktc_file(path: Path, relations: Relations) -> Iterator[Row]:
             )
         return {
             "relation": relation,
-            "subject": clean("subject", value["subject"]),
-            "object": clean("object", value["object"]),
-            "negatives": [clean("each of taxonomy", item) for item in negatives],
+            "subject": value["subject"],
+            "object": value["object"],
+            "negatives": negatives,
         }
 
     yield from rows(path, source, fact, dataset="fktc")
-
-
-def _frames(header: dict[str, Any], path: Path, line: int) -> tuple[str, ...]:
-    prompts = header.get("relations")
-    if not isinstance(prompts, list) or not prompts:
-        present = ", ".join(header) or "nothing"
-        raise SuiteError(
-            f"no 'relations' with the prompts; found: {present}; {FKTC_FORM}",
-            path,
-            line,
-        )
-    try:
-        frames = distinct(clean("each of relations", prompt) for prompt in prompts)
-        for frame in frames:
-            if frame.count("[X]") != 1 or "[Y]" in frame:
-                raise ValueError(
-                    f"each of 'relations' must contain [X] exactly once, found {frame!r}"
-                )
-    except ValueError as error:
-        raise SuiteError(str(error), path, line) from None
-    return frames
 
 
 TRIPLES = 'a file of LAMA\'s kind has one {"sub_label": ..., "obj_label": ...} a line'
@@ -143,26 +135,18 @@ def triple(
     """
     require_keys(value, "sub_label")
     index = value.get("answer_idx")
-    if (
-        "obj_label" in value
-        or not labels
-        or not isinstance(index, int)
-        or isinstance(index, bool)
-    ):
+    if "obj_label" in value or not labels or type(index) is not int:
         require_keys(value, "sub_label", "obj_label")
-        named = clean("obj_label", value["obj_label"])
+        named = value["obj_label"]
     elif 0 <= index < len(labels):
         named = labels[index]
     else:
         raise ValueError(f"'answer_idx' must be 0 to {len(labels) - 1}, found {index}")
-    right = answers(
-        "obj_aliases", [named, *answers("obj_aliases", value.get("obj_aliases"))]
-    )
+    others = answers("obj_aliases", value.get("obj_aliases"))
     return {
         "relation": relation,
-        "subject": clean("sub_label", value["sub_label"]),
-        "object": right[0],
-        "aliases": right[1:],
+        "subject": value["sub_label"],
+        **with_answers("obj_label", [named, *others]),
     }
 
 
@@ -189,60 +173,33 @@ def read_pararel(path: Path, relations: Relations) -> Iterator[Row]:
     Patterns become the relation's statements, each once. They are declarative, so that these relations have
     no frames: MONITOR and the other probes need frames from a relations file of the user's own.
     """
-    if not path.is_dir():
+    if path.is_dir():
+        files, folders = sorted((path / _FACTS).glob("*.jsonl")), [path]
+        if not files:
+            raise SuiteError(
+                f"found no *.jsonl in its folder {_FACTS}; allowed: a folder with the facts",
+                path,
+            )
+    else:
         # The patterns lie in the sister folder, or beside the file itself.
-        folder = next(
-            (f for f in (path.parent.parent, path.parent) if (f / _PATTERNS).is_dir()),
-            None,
-        )
-        if folder is None:
+        files, folders = [path], [path.parent.parent, path.parent]
+    for file in files:
+        patterns = [folder / _PATTERNS / file.name for folder in folders]
+        there = next(filter(Path.is_file, patterns), None)
+        if there is None:
             raise SuiteError(
-                f"found no folder {_PATTERNS} with patterns beside or above it", path
+                f"found no patterns for it: {patterns[0]} is no file", file
             )
-        patterns = folder / _PATTERNS / path.name
-        if not patterns.is_file():
-            raise SuiteError(f"found no patterns for it: {patterns} is no file", path)
-        yield from _facts(path, _relation(patterns, relations))
-        return
-    facts = sorted((path / _FACTS).glob("*.jsonl"))
-    if not facts:
-        raise SuiteError(
-            f"found no *.jsonl in its folder {_FACTS}; allowed: a folder with the facts",
-            path,
+        relation = add_property(relations, relation_id(there.stem))
+        relations[relation] = dataclasses.replace(
+            relations[relation], statements=tuple(dict.fromkeys(read_patterns(there)))
         )
-    ids = {
-        file.name: _relation(file, relations)
-        for file in sorted((path / _PATTERNS).glob("*.jsonl"))
-    }
-    for file in facts:
-        if file.name not in ids:
-            raise SuiteError(
-                f"found no patterns for it: {path / _PATTERNS / file.name} is no file",
-                file,
-            )
-        yield from _facts(file, ids[file.name])
-
-
-def _relation(file: Path, relations: Relations) -> str:
-    name = add_property(relations, relation_id(file.stem))
-    relations[name] = dataclasses.replace(
-        relations[name], statements=distinct(read_patterns(file))
-    )
-    return name
-
-
-def _facts(file: Path, relation: str) -> Iterator[Row]:
-    return rows(
-        file,
-        json_rows(file, TRIPLES),
-        partial(triple, relation=relation),
-        dataset="pararel",
-    )
+        fact = partial(triple, relation=relation)
+        yield from rows(file, json_rows(file, TRIPLES), fact, dataset="pararel")
 
 
 _QUIZ, _LAMA = "metadata_relations.json", "relations.jsonl"
 _LAMA_FORM = 'relations.jsonl has one {"relation": ..., "template": ...} a line'
-_QUIZ_FORM = '{"P30": {"templates": ["[X] ... [Y]."], ...}, ...}'
 
 
 @record
@@ -271,15 +228,9 @@ def read_lama(path: Path, relations: Relations) -> Iterator[Row]:
             path,
         )
     described = _described(path if path.is_dir() else path.parent)
-    for file in files:
-        yield from _lama_file(file, described, relations)
 
-
-def _lama_file(
-    path: Path, described: Mapping[str, _About], relations: Relations
-) -> Iterator[Row]:
-    def fact(value: dict[str, Any]) -> Mapping[str, Any]:
-        name = relation_id(clean("predicate_id", value.get("predicate_id", path.stem)))
+    def fact(value: dict[str, Any], file: Path) -> Mapping[str, Any]:
+        name = relation_id(clean("predicate_id", value.get("predicate_id", file.stem)))
         about = described.get(name, _About(statements=()))
         if name not in relations:
             add_property(relations, name, about.label)
@@ -288,54 +239,43 @@ def _lama_file(
             )
         return triple(value, name, about.answers)
 
-    return rows(path, json_rows(path, TRIPLES), fact, dataset="lama")
+    for file in files:
+        source = json_rows(file, TRIPLES)
+        yield from rows(file, source, partial(fact, file=file), dataset="lama")
 
 
 def _described(folder: Path) -> Mapping[str, _About]:
     for parent in (folder, folder.parent):
         if (parent / _QUIZ).is_file():
-            return _from_quiz(parent / _QUIZ)
+            with located(parent / _QUIZ):
+                return dict(_quiz_relations(parent / _QUIZ))
         if (parent / _LAMA).is_file():
-            return dict(
-                about
-                for _, about in json_records(parent / _LAMA, _LAMA_FORM, _lama_relation)
-            )
+            records = json_records(parent / _LAMA, _LAMA_FORM, _lama_relation)
+            return dict(about for _, about in records)
     return {}
 
 
-def _from_quiz(path: Path) -> Mapping[str, _About]:
-    form = f"{path.name} is {_QUIZ_FORM}"
-    try:
-        value = json_value(read_text(path), form)
-        if not isinstance(value, dict):
-            raise ValueError(f"found {describe(value)}; {form}")
-        described = {}
-        for name, about in value.items():
-            if not isinstance(about, dict) or not isinstance(
-                about.get("templates"), list
-            ):
-                raise ValueError(
-                    f"relation {name!r} must have a list 'templates'; {form}"
-                )
-            space = about.get("answer_space_labels", about.get("answer_space"))
-            described[relation_id(name)] = _About(
-                statements=distinct(
-                    statement(f"a template of {name}", text)
-                    for text in about["templates"]
-                ),
-                answers=tuple(
-                    clean(f"each answer of {name}", label) for label in space or ()
-                ),
-            )
-    except ValueError as error:
-        raise SuiteError(str(error), path) from None
-    return described
+def _quiz_relations(path: Path) -> Iterator[tuple[str, _About]]:
+    form = f'{path.name} is {{"P30": {{"templates": ["[X] ... [Y]."], ...}}, ...}}'
+    value = json_value(read_text(path), form)
+    if not isinstance(value, dict):
+        raise ValueError(f"found {describe(value)}; {form}")
+    for name, about in value.items():
+        if not isinstance(about, dict) or not isinstance(about.get("templates"), list):
+            raise ValueError(f"relation {name!r} must have a list 'templates'; {form}")
+        space = about.get("answer_space_labels", about.get("answer_space"))
+        what, answer = f"a template of {name}", f"each answer of {name}"
+        texts = [statement(what, text) for text in about["templates"]]
+        labels = tuple(clean(answer, label) for label in space or ())
+        statements = tuple(dict.fromkeys(texts))
+        yield relation_id(name), _About(statements=statements, answers=labels)
 
 
 def _lama_relation(value: dict[str, Any]) -> tuple[str, _About]:
     require_keys(value, "relation", "template")
     label = value.get("label")
-    return relation_id(clean("relation", value["relation"])), _About(
+    about = _About(
         statements=(statement("template", value["template"]),),
         label=clean("label", label) if label else "",
     )
+    return relation_id(clean("relation", value["relation"])), about

@@ -19,7 +19,7 @@ from pytest_kbrel.probes.base import (
     ProbeRun,
     collect,
     digest_of,
-    question_of,
+    outcome_of,
     request_of,
     score_request,
     with_top_tokens,
@@ -32,14 +32,10 @@ from pytest_kbrel.probes.monitor.cells import (
     Cell,
     Grid,
     answer_text,
-    format_answers,
-    format_asks,
-    format_values,
     grid_of,
     prompt_of,
-    row_values,
 )
-from pytest_kbrel.probes.monitor.moved_cells import moved_cells
+from pytest_kbrel.probes.monitor.fact_result import FactResult
 from pytest_kbrel.records import (
     Ask,
     Case,
@@ -47,7 +43,6 @@ from pytest_kbrel.records import (
     Generated,
     GenerateRequest,
     MonitorSettings,
-    MovedCells,
     Outcome,
     Scored,
     Table,
@@ -65,128 +60,94 @@ def run(case: Case) -> ProbeRun:
     settings = case.settings
     assert isinstance(settings, MonitorSettings)
     if settings.variant == "published":
-        return published.run(case, settings)
-    return _run_definition(case, settings)
+        return published.run(case)
+    return _run_definition(case)
 
 
-def _run_definition(case: Case, settings: MonitorSettings) -> ProbeRun:
-    grid = grid_of(case)
-
-    def request(prompt: str) -> GenerateRequest:
-        return request_of(settings, prompt)
-
-    def asks_about(fact: Fact) -> Iterator[Ask]:
-        for cell in grid.cells:
-            prompt = prompt_of(case, fact, cell)
-            if cell in own:
-                scored = score_request(settings, prompt, answer_text(fact))
-                yield Ask(fact_id=fact.id, role=f"{cell.name}/score", request=scored)
-            answer = (
-                with_top_tokens(case, request(prompt))
-                if cell == BASE
-                else request(prompt)
-            )
-            yield Ask(fact_id=fact.id, role=f"{cell.name}/answer", request=answer)
-        yield from format_asks(case, fact, grid, request)
-
-    own = frozenset(grid.own)
-    asks = tuple(ask for fact in case.facts for ask in asks_about(fact))
-    answers = Answers()
-    answers.add(asks, (yield asks))
+def _run_definition(case: Case) -> ProbeRun:
+    grid, answers = grid_of(case), Answers()
     facts = {fact.id: _FactResult(case, fact, grid, answers) for fact in case.facts}
+    asks = tuple(ask for of in facts.values() for ask in of.asks())
+    answers.add(asks, (yield asks))
     rows, errors = collect(case.facts, lambda fact: facts[fact.id].outcome())
-    table = Table(columns=grid.columns, rows=rows)
     return ProbeResult(
-        table=table,
+        table=Table(columns=grid.columns, rows=rows),
         errors=errors,
         moved=tuple(facts[row.fact_id].moved() for row in rows),
     )
 
 
-class _FactResult:
-    """One fact with the responses about it."""
+class _FactResult(FactResult):
+    """One fact with the responses about it; its probabilities are those of the gold object."""
 
     def __init__(self, case: Case, fact: Fact, grid: Grid, answers: Answers) -> None:
-        self._case, self._fact, self._grid, self._answers = case, fact, grid, answers
-        self._scored: dict[Cell, Scored] = {}
+        super().__init__(case, fact, grid, answers)
         self._verdicts: dict[tuple[str, int], Judged] = {}
+
+    def _request(self, prompt: str) -> GenerateRequest:
+        return request_of(self.case.settings, prompt)
+
+    def asks(self) -> Iterator[Ask]:
+        """Yield the asks about the fact in all cells and formats."""
+        case, fact = self.case, self.fact
+        for number, cell in enumerate(self.grid.cells):
+            prompt = prompt_of(case, fact, cell)
+            if number < len(self.grid.own):
+                scored = score_request(case.settings, prompt, answer_text(fact))
+                yield Ask(fact_id=fact.id, role=f"{cell.name}/score", request=scored)
+            answer = self._request(prompt)
+            if cell == BASE:
+                answer = with_top_tokens(case, answer)
+            yield Ask(fact_id=fact.id, role=f"{cell.name}/answer", request=answer)
+        yield from self.format_asks(self._request)
 
     def outcome(self) -> Outcome:
         """Return the fact's row; ``ResponseError`` where a response cannot be used."""
-        case, fact, grid, answers = self._case, self._fact, self._grid, self._answers
-        self._scored = {
-            cell: answers.scored(fact.id, f"{cell.name}/score") for cell in grid.own
-        }
-        scored = list(self._scored.values())
-        generated = {
-            cell: answers.generated(fact.id, f"{cell.name}/answer")
-            for cell in grid.cells
-        }
-        judged = {
-            cell: self._judged(answer.text, cell) for cell, answer in generated.items()
-        }
-        values = row_values(
-            grid,
-            anchor=self._probabilities(ANCHOR),
-            foreign=self._probabilities,
-            right=lambda cell: judged[cell].label == "correct",
-            asked=scored,
-            study=generated.values(),
-            formats=format_values(case, fact, grid, answers, self._is_right),
-            written=self._is_written(generated[BASE]),
-        )
+        scored = list(map(self._scored, self.grid.own))
+        values = self.values(scored)
         # Only what is asked beyond MONITOR's own cells: runs without must stay comparable with older ones.
-        others = [generated[cell] for cell in grid.others]
-        return Outcome(
-            fact_id=fact.id,
-            question=question_of(case, fact),
-            expected=fact.object or "",
-            answer=generated[BASE].text,
-            label=judged[BASE].label,
-            values=values,
-            prompt_digest=digest_of(
-                case,
-                fact,
-                [*scored, *others, *format_answers(case, fact, grid, answers)],
-            ),
-            rule=judged[BASE].rule,
-            top=generated[BASE].top,
-        )
+        others = [*map(self.answer, self.grid.others), *self.format_answers().values()]
+        digest = digest_of(self.case, self.fact, [*scored, *others])
+        base = self.answer(BASE)
+        verdict = self._judged(base.text)
+        return outcome_of(self.case, self.fact, base, verdict, values, digest)
 
-    def moved(self) -> MovedCells:
-        """Return where the fact's probability moved most, once it has its outcome."""
+    def answer(self, cell: Cell) -> Generated:
+        """Return what the model wrote in a cell; ``ResponseError`` where the request failed."""
+        return self.answers.generated(self.fact.id, f"{cell.name}/answer")
 
-        def answer(cell: Cell) -> str:
-            return self._answers.generated(self._fact.id, f"{cell.name}/answer").text
+    def _scored(self, cell: Cell) -> Scored:
+        return self.answers.scored(self.fact.id, f"{cell.name}/score")
 
-        return moved_cells(self._fact, self._grid, self._probabilities, answer)
-
-    def _is_written(self, answer: Generated) -> bool:
+    def is_written(self) -> bool:
         """Return True if an answer of the base frame begins with the token that is scored there."""
+        answer = self.answer(BASE)
         if answer.token_ids:
             # White space, or a decoder's own token, may stand before an answer.
-            return self._scored[BASE].token_ids[0] in answer.token_ids[:2]
+            return self._scored(BASE).token_ids[0] in answer.token_ids[:2]
         # A server shows no tokens of what it writes: the first word stands for them.
-        word = _FIRST_WORD.match(self._fact.object or "")
+        word = _FIRST_WORD.match(self.fact.object or "")
         return word is not None and answer.text.lstrip().startswith(word.group())
 
-    def _probabilities(self, cell: Cell) -> tuple[float, ...]:
-        anchor, scored = self._scored[ANCHOR], self._scored[cell]
+    def probabilities(self, cell: Cell) -> tuple[float, ...]:
+        """Return the probabilities of the gold object's tokens in a cell."""
+        anchor, scored = self._scored(ANCHOR), self._scored(cell)
         counts = {len(one.probabilities) for one in (anchor, scored)}
         if scored.token_ids != anchor.token_ids or len(counts) > 1:
             raise ResponseError(
-                f"{self._fact.id} ({cell.name}): {self._fact.object!r} is tokenised into {scored.token_ids} "
+                f"{self.fact.id} ({cell.name}): {self.fact.object!r} is tokenised into {scored.token_ids} "
                 f"here and into {anchor.token_ids} after the positive context, so the probabilities have no "
                 "common length"
             )
         return scored.probabilities
 
-    def _judged(self, text: str, cell: Cell) -> Judged:
+    def _judged(self, text: str, frame: int = 0) -> Judged:
         # Behind several contexts a model often answers the same, to the same question.
-        key = text, cell.frame
+        key = text, frame
         if key not in self._verdicts:
-            self._verdicts[key] = judged_by_rules(self._case, self._fact, *key)
+            self._verdicts[key] = judged_by_rules(self.case, self.fact, *key)
         return self._verdicts[key]
 
-    def _is_right(self, text: str) -> bool:
-        return self._judged(text, BASE).label == "correct"
+    def is_right(self, text: str, frame: int = 0) -> bool:
+        """Return True if a text answers the question in a frame by the judge's rules."""
+        return self._judged(text, frame).label == "correct"

@@ -1,32 +1,20 @@
-"""Cells of MONITOR's two variants: their prompts, word prediction and fact checking, a fact's row.
-
-A cell is a context in front of a frame. Word prediction has the model complete a statement; fact checking
-asks whether a statement is true, once with the gold object and once with each of the M wrong ones (Wang et
-al., Tables 1 and 2). Both are means over the relation's statements.
-"""
+"""Cells of MONITOR: a context in front of a frame, their prompts, and which of them a case asks."""
 
 from __future__ import annotations
 
 import dataclasses
 import random
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.judges.replies import read_truth
 from pytest_kbrel.judges.words import is_unspaced
-from pytest_kbrel.metrics import monitor as formulas
 from pytest_kbrel.metrics.monitor import ABLATED
-from pytest_kbrel.probes.base import Answers, question_of, relation_of, template_of
-from pytest_kbrel.probes.prompts import check, fill, with_context
+from pytest_kbrel.probes.base import question_of, template_of
+from pytest_kbrel.probes.prompts import with_context
 from pytest_kbrel.records import (
-    Ask,
     Case,
     Fact,
-    Generated,
-    GenerateRequest,
     MonitorSettings,
-    Scored,
     Table,
     record,
 )
@@ -34,8 +22,6 @@ from pytest_kbrel.records import (
 # Whether the first token that is scored is the one with which the model's own answer begins.
 FIRST_TOKEN = "first_token"
 FORMATS = ("format:wp", "format:fc_pos", "format:fc_neg")
-# A completed sentence goes on behind its object: "Paris, the largest city", "Paris. It is".
-_CLAUSE_END = re.compile(r"[.,;:!?](?=\s|$)|\s\(")
 
 
 @record
@@ -180,48 +166,6 @@ def prompt_of(case: Case, fact: Fact, cell: Cell) -> str:
     return template_of(case.settings).question(question)
 
 
-def row_values(
-    grid: Grid,
-    *,
-    anchor: Sequence[float],
-    foreign: Probabilities,
-    right: Callable[[Cell], bool],
-    asked: Iterable[Scored | Generated],
-    study: Iterable[Generated],
-    formats: Sequence[float],
-    written: bool = True,
-) -> tuple[float, ...]:
-    """Return a kept fact's values, one for each of ``grid.columns``.
-
-    ``anchor`` are the primary anchor's token probabilities, ``foreign`` those of a cell. ``asked`` are the
-    responses MONITOR needs, ``study`` those of the accuracy study, counted when the grid is ``full``.
-    ``written``: the model's answer in the base frame begins with the first token that is scored there.
-    """
-    ird = formulas.ird(anchor, [foreign(cell) for cell in grid.negatives])
-    pfd = formulas.pfd(anchor, [foreign(cell) for cell in grid.frames])
-    ablated = formulas.pfd(anchor, [foreign(cell) for cell in grid.ablated])
-    return (
-        1.0,
-        pfd,
-        ird,
-        formulas.degree(pfd, ird),
-        sum(anchor) / len(anchor),
-        float(written),
-        formulas.degree(ablated, ird),
-        *_cost(asked),
-        *(_cost(study) if grid.full else ()),
-        # Not float(): this way all rows share two numbers.
-        *(1.0 if right(cell) else 0.0 for cell in grid.cells),
-        *formats,
-    )
-
-
-def _cost(responses: Iterable[Scored | Generated]) -> tuple[float, float]:
-    """Return the number of responses, and of their tokens: prompt with scored or generated continuation."""
-    counts = [one.prompt_tokens + len(one.token_ids) for one in responses]
-    return float(len(counts)), float(sum(counts))
-
-
 def worst_first(table: Table) -> list[str]:
     """Return the ids of the kept facts, the largest term of eq. 3 first."""
     kept, term = table.columns.index("kept"), table.columns.index("term")
@@ -229,71 +173,3 @@ def worst_first(table: Table) -> list[str]:
         (-row.values[term], row.fact_id) for row in table.rows if row.values[kept]
     )
     return [fact_id for _, fact_id in ranked]
-
-
-def format_prompts(case: Case, fact: Fact, grid: Grid) -> Iterator[tuple[str, str]]:
-    """Yield the role and prompt of each question in another format; none unless the grid has ``formats``.
-
-    Roles are ``wp:K``, ``fc_pos:K`` and ``fc_negM:K`` for opening or statement number K.
-    """
-    if not grid.formats:
-        return
-    relation = relation_of(case, fact)
-    for number, opening in enumerate(relation.openings):
-        yield f"wp:{number}", fill(opening, fact.subject)
-    assert fact.object is not None
-    wrong = fact.negatives[: len(grid.negatives)]
-    objects = [
-        ("fc_pos", fact.object),
-        *((f"fc_neg{m}", name) for m, name in enumerate(wrong, start=1)),
-    ]
-    for number, statement in enumerate(relation.statements):
-        for role, name in objects:
-            yield f"{role}:{number}", check(fill(statement, fact.subject, name))
-
-
-def format_asks(
-    case: Case, fact: Fact, grid: Grid, request: Callable[[str], GenerateRequest]
-) -> Iterator[Ask]:
-    """Yield the asks of :func:`format_prompts`; ``request`` makes the request of a prompt."""
-    for role, prompt in format_prompts(case, fact, grid):
-        yield Ask(fact_id=fact.id, role=role, request=request(prompt))
-
-
-def format_answers(
-    case: Case, fact: Fact, grid: Grid, answers: Answers
-) -> tuple[Generated, ...]:
-    """Return the answers to :func:`format_asks`, in their order."""
-    return tuple(
-        answers.generated(fact.id, role) for role, _ in format_prompts(case, fact, grid)
-    )
-
-
-def format_values(
-    case: Case,
-    fact: Fact,
-    grid: Grid,
-    answers: Answers,
-    is_right: Callable[[str], bool],
-) -> tuple[float, ...]:
-    """Return the fact's shares (0..1) for :data:`FORMATS`; empty without ``formats``.
-
-    ``is_right`` returns True for the gold object. A reply that says neither true nor false is not right.
-    """
-    if not grid.formats:
-        return ()
-    verdicts: dict[str, list[bool]] = {"wp": [], "fc_pos": [], "fc_neg": []}
-    for role, _ in format_prompts(case, fact, grid):
-        text = answers.generated(fact.id, role).text
-        kind = role.partition(":")[0].rstrip("0123456789")
-        if kind == "wp":
-            verdicts[kind].append(completes(text, is_right))
-        else:
-            verdicts[kind].append(read_truth(text) is (kind == "fc_pos"))
-    # Every negative has as many statements as the others, so this is the mean over the M of them.
-    return tuple(sum(right) / len(right) for right in verdicts.values())
-
-
-def completes(text: str, is_right: Callable[[str], bool]) -> bool:
-    """Return True if a completion, or its first clause, is the gold object."""
-    return is_right(text) or is_right(_CLAUSE_END.split(text, maxsplit=1)[0])

@@ -14,6 +14,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.judges.abstention import uninformative_kind
+from pytest_kbrel.judges.rules import Judged
 from pytest_kbrel.metrics import monitor as formulas
 from pytest_kbrel.probes.base import (
     Answers,
@@ -21,30 +22,17 @@ from pytest_kbrel.probes.base import (
     ProbeRun,
     collect,
     digest_of,
+    outcome_of,
     question_of,
     request_of,
 )
-from pytest_kbrel.probes.monitor.cells import (
-    ANCHOR,
-    BASE,
-    Cell,
-    Grid,
-    format_asks,
-    format_prompts,
-    format_values,
-    grid_of,
-    prompt_of,
-    row_values,
-    worst_first,
-)
-from pytest_kbrel.probes.monitor.moved_cells import moved_cells
+from pytest_kbrel.probes.monitor.cells import ANCHOR, BASE, Cell, grid_of, prompt_of
+from pytest_kbrel.probes.monitor.fact_result import FactResult
 from pytest_kbrel.records import (
     Ask,
     Case,
-    Fact,
+    Generated,
     GenerateRequest,
-    MonitorSettings,
-    MovedCells,
     Outcome,
     Step,
     Table,
@@ -58,7 +46,7 @@ _ENDS = ("", "</s>", "\n")
 _CLOSING = ("", "</s>", ".")
 
 
-def run(case: Case, settings: MonitorSettings) -> ProbeRun:
+def run(case: Case) -> ProbeRun:
     """Ask the primary anchors first, then everything else about the facts that are kept.
 
     The script's distances are means over 7 frames and 5 negatives, whatever the relation has; here they are
@@ -66,59 +54,28 @@ def run(case: Case, settings: MonitorSettings) -> ProbeRun:
     """
     grid = grid_of(case)
     answers = Answers()
-    first = tuple(_ask(case, fact, ANCHOR, settings, ()) for fact in case.facts)
+    facts = {fact.id: _FactResult(case, fact, grid, answers) for fact in case.facts}
+    first = tuple(of.ask(ANCHOR) for of in facts.values())
     answers.add(first, (yield first))
     watched = {
-        ask.fact_id: tuple(
-            step.token_id for step in _anchor_steps(answers, ask.fact_id)
-        )
-        for ask, fact in zip(first, case.facts, strict=True)
-        if not answers.failed(fact.id, ANCHOR.name) and _is_gold(answers, fact, ANCHOR)
+        name: tuple(step.token_id for step in of.steps(ANCHOR))
+        for name, of in facts.items()
+        if not answers.failed(name, ANCHOR.name) and of.is_gold(ANCHOR)
     }
     second = tuple(
-        ask
-        for fact in case.facts
-        for ask in _further(case, fact, grid, settings, watched.get(fact.id))
+        ask for name, of in facts.items() for ask in of.further(watched.get(name))
     )
     answers.add(second, (yield second))
     rows, errors = collect(
-        case.facts, lambda fact: _outcome(case, fact, grid, answers, fact.id in watched)
+        case.facts, lambda fact: facts[fact.id].outcome(fact.id in watched)
     )
-    facts = {fact.id: fact for fact in case.facts}
-    table = Table(columns=grid.columns, rows=rows)
     return ProbeResult(
-        table=table,
+        table=Table(columns=grid.columns, rows=rows),
         errors=errors,
         moved=tuple(
-            _moved(facts[fact_id], grid, answers) for fact_id in worst_first(table)
+            facts[row.fact_id].moved() for row in rows if row.fact_id in watched
         ),
     )
-
-
-def _further(
-    case: Case,
-    fact: Fact,
-    grid: Grid,
-    settings: MonitorSettings,
-    watch: tuple[int, ...] | None,
-) -> Iterator[Ask]:
-    if watch is None:
-        # A dropped fact is still asked its base question: lost and gained facts are told by that answer.
-        yield _ask(case, fact, BASE, settings, ())
-        return
-    for cell in grid.own[1:]:
-        yield _ask(case, fact, cell, settings, watch)
-
-    def request(prompt: str) -> GenerateRequest:
-        return dataclasses.replace(request_of(settings, prompt), num_beams=NUM_BEAMS)
-
-    for cell in grid.others:
-        yield Ask(
-            fact_id=fact.id,
-            role=cell.name,
-            request=request(prompt_of(case, fact, cell)),
-        )
-    yield from format_asks(case, fact, grid, request)
 
 
 def trimmed_length(tokens: Sequence[str]) -> int:
@@ -145,110 +102,76 @@ def cleaned(answer: str) -> str:
     return text
 
 
-def _ask(
-    case: Case,
-    fact: Fact,
-    cell: Cell,
-    settings: MonitorSettings,
-    watch: tuple[int, ...],
-) -> Ask:
-    return Ask(
-        fact_id=fact.id,
-        role=cell.name,
-        request=dataclasses.replace(
-            request_of(settings, prompt_of(case, fact, cell)),
-            num_beams=NUM_BEAMS,
-            steps=True,
-            watch=watch,
-        ),
-    )
+class _FactResult(FactResult):
+    """One fact with the responses about it; its probabilities are those of what the model wrote."""
 
+    def _request(self, prompt: str) -> GenerateRequest:
+        request = request_of(self.case.settings, prompt)
+        return dataclasses.replace(request, num_beams=NUM_BEAMS)
 
-def _steps(answers: Answers, fact_id: str, cell: Cell) -> tuple[Step, ...]:
-    """Return the steps of a run that count: every run is trimmed by its own steps."""
-    steps = answers.generated(fact_id, cell.name).steps
-    return steps[: trimmed_length([step.token for step in steps])]
+    def ask(self, cell: Cell, watch: tuple[int, ...] | None = ()) -> Ask:
+        """Return the ask of a cell with the steps of its run, which ``watch`` tokens; ``None``: without."""
+        request = self._request(prompt_of(self.case, self.fact, cell))
+        if watch is not None:
+            request = dataclasses.replace(request, steps=True, watch=watch)
+        return Ask(fact_id=self.fact.id, role=cell.name, request=request)
 
+    def further(self, watch: tuple[int, ...] | None) -> Iterator[Ask]:
+        """Yield the asks of the second round, which follow the tokens of the anchor."""
+        if watch is None:
+            # A dropped fact is still asked its base question: lost and gained facts are told by that answer.
+            yield self.ask(BASE)
+            return
+        for cell in self.grid.own[1:]:
+            yield self.ask(cell, watch)
+        for cell in self.grid.others:
+            yield self.ask(cell, None)
+        yield from self.format_asks(self._request)
 
-def _anchor_steps(answers: Answers, fact_id: str) -> tuple[Step, ...]:
-    # Where nothing remains, the script divides by 0.
-    return (
-        _steps(answers, fact_id, ANCHOR)
-        or answers.generated(fact_id, ANCHOR.name).steps[:1]
-    )
+    def answer(self, cell: Cell) -> Generated:
+        """Return what the model wrote in a cell; ``ResponseError`` where the request failed."""
+        return self.answers.generated(self.fact.id, cell.name)
 
+    def steps(self, cell: Cell) -> tuple[Step, ...]:
+        """Return the steps of a run that count: every run is trimmed by its own steps."""
+        steps = self.answer(cell).steps
+        length = trimmed_length([step.token for step in steps])
+        # Where nothing of the anchor remains, the script divides by 0.
+        return steps[: length or cell == ANCHOR]
 
-def _is_gold(answers: Answers, fact: Fact, cell: Cell) -> bool:
-    return cleaned(answers.generated(fact.id, cell.name).text) == fact.object
+    def is_gold(self, cell: Cell) -> bool:
+        """Return True if the answer in a cell is the gold object."""
+        return self.is_right(self.answer(cell).text)
 
+    def is_right(self, text: str, frame: int = 0) -> bool:
+        """Return True if a text is the gold object, whatever the frame."""
+        return cleaned(text) == self.fact.object
 
-def _foreign(answers: Answers, fact: Fact, cell: Cell, length: int) -> list[float]:
-    return formulas.pad(
-        [step.watched or 0.0 for step in _steps(answers, fact.id, cell)], length
-    )
+    def probabilities(self, cell: Cell) -> list[float]:
+        """Return the probabilities of the anchor's tokens in a cell."""
+        anchor = [step.probability for step in self.steps(ANCHOR)]
+        if cell == ANCHOR:
+            return anchor
+        watched = [step.watched or 0.0 for step in self.steps(cell)]
+        return formulas.pad(watched, len(anchor))
 
-
-def _outcome(
-    case: Case, fact: Fact, grid: Grid, answers: Answers, is_counted: bool
-) -> Outcome:
-    anchor_response = answers.generated(fact.id, ANCHOR.name)
-    base = answers.generated(fact.id, BASE.name)
-    values = (0.0,) * len(grid.columns)
-    if is_counted:
-        anchor = _anchor(answers, fact)
-        values = row_values(
-            grid,
-            anchor=anchor,
-            foreign=lambda cell: _foreign(answers, fact, cell, len(anchor)),
-            right=lambda cell: _is_gold(answers, fact, cell),
-            asked=[answers.generated(fact.id, cell.name) for cell in grid.own],
-            study=[answers.generated(fact.id, cell.name) for cell in grid.cells],
-            formats=format_values(
-                case,
-                fact,
-                grid,
-                answers,
-                is_right=lambda text: cleaned(text) == fact.object,
-            ),
-        )
-    return Outcome(
-        fact_id=fact.id,
-        question=question_of(case, fact),
-        expected=fact.object or "",
-        answer=base.text,
-        label="correct" if _is_gold(answers, fact, BASE) else "wrong",
-        values=values,
+    def outcome(self, is_counted: bool) -> Outcome:
+        """Return the fact's row; ``ResponseError`` where a response cannot be used."""
+        case, fact, grid = self.case, self.fact, self.grid
+        anchor, base = self.answer(ANCHOR), self.answer(BASE)
+        values = (0.0,) * len(grid.columns)
+        if is_counted:
+            values = self.values(map(self.answer, grid.own))
         # A dropped fact is not asked in the other cells, so that these are compared by their texts.
-        prompt_digest=digest_of(
-            case,
-            fact,
-            [anchor_response, base],
-            draws=[
-                *(prompt_of(case, fact, cell) for cell in grid.cells),
-                *(prompt for _, prompt in format_prompts(case, fact, grid)),
-            ],
-        ),
+        draws = [prompt_of(case, fact, cell) for cell in grid.cells]
+        draws += [prompt for _, prompt in self.format_prompts()]
         # The script knows no third label; who says "unsure" to everything is no broken model all the same.
-        rule=uninformative_kind(
+        rule = uninformative_kind(
             base.text,
             question_of(case, fact),
             case.uninformative,
             language=fact.language,
-        ),
-    )
-
-
-def _moved(fact: Fact, grid: Grid, answers: Answers) -> MovedCells:
-    anchor = _anchor(answers, fact)
-    return moved_cells(
-        fact,
-        grid,
-        lambda cell: (
-            anchor if cell == ANCHOR else _foreign(answers, fact, cell, len(anchor))
-        ),
-        lambda cell: answers.generated(fact.id, cell.name).text,
-    )
-
-
-def _anchor(answers: Answers, fact: Fact) -> list[float]:
-    return [step.probability for step in _anchor_steps(answers, fact.id)]
+        )
+        verdict = Judged(label="correct" if self.is_gold(BASE) else "wrong", rule=rule)
+        digest = digest_of(case, fact, [anchor, base], draws)
+        return outcome_of(case, fact, base, verdict, values, digest)

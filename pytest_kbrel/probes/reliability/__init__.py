@@ -21,6 +21,7 @@ from pytest_kbrel.probes.base import (
     collect,
     digest_of,
     draws_for,
+    outcome_of,
     probability_values,
     question_of,
     question_request,
@@ -169,7 +170,8 @@ class _Probe:
         response = self.answers.generated(fact.id, "answer")
         verdict = self.verdicts[fact.id]
         lists = self.offered.get(fact.id, [])
-        consistency = self._picked_again(fact, "choice", lists)
+        picks = self._picks(fact, "choice", lists)
+        consistency = self._share_again(fact, picks)
         correct, wrong = (
             float(_asserts(verdict) and verdict.label == name)
             for name in ("correct", "wrong")
@@ -181,7 +183,7 @@ class _Probe:
             "consistency_correct": correct * consistency,
             "consistency_wrong": wrong * consistency,
             "choices": float(len(lists)),
-            "choices_unread": float(self._unread(fact, lists)),
+            "choices_unread": float(picks.count(None)),
             **{kind: float(verdict.rule == kind) for kind in UNINFORMATIVE},
             "unparsable": float(verdict.rule == UNPARSABLE),
             "distractors": float(len(self.distractors.options.get(fact.id, ()))),
@@ -194,68 +196,46 @@ class _Probe:
                 response, right=bool(correct), answered=_asserts(verdict)
             ),
         }
-        return Outcome(
-            fact_id=fact.id,
-            question=question_of(self.case, fact),
-            expected=fact.object or "",
-            answer=response.text,
-            label=verdict.label,
-            values=tuple(values[name] for name in self.columns),
-            # The options hold the answer, so their texts cannot be compared: what they are drawn from is.
-            prompt_digest=digest_of(
-                self.case,
-                fact,
-                [response],
-                draws=(str(self.case.seed), *fact.negatives),
-            ),
-            truncated=response.finish == "length",
-            rule=verdict.rule,
-            top=response.top,
-        )
+        # The options hold the answer, so their texts cannot be compared: what they are drawn from is.
+        draws = (str(self.case.seed), *fact.negatives)
+        digest = digest_of(self.case, fact, [response], draws)
+        own = [values[name] for name in self.columns]
+        return outcome_of(self.case, fact, response, verdict, own, digest)
 
     def _controlled(self, fact: Fact, correct: float, wrong: float) -> dict[str, float]:
         control = self._control(fact)
-        by_rules = judged_by_rules(self.case, fact, control.majority)
-        values = {
-            MAJORITY: float(bool(control.majority) and by_rules.label == "correct")
-        }
-        if self.settings.controls != "asked":
-            return values
-        right = 0.0
-        if control.shuffled and fact.accepted:
-            reply = self.answers.generated(fact.id, "shuffled/answer").text
-            right = float(judged_by_rules(self.case, fact, reply).label == "correct")
-        lists = (
-            self.offered.get(fact.id, [])[:_MOST_SHUFFLED] if control.shuffled else []
-        )
-        again = self._picked_again(fact, "shuffled/choice", lists)
-        return {
-            **values,
-            **dict(zip(SHUFFLED, (right, correct * again, wrong * again), strict=True)),
-        }
 
-    def _unread(self, fact: Fact, lists: Sequence[Sequence[str]]) -> int:
-        """Return how many replies to the multiple-choice questions pick none of the options."""
-        return sum(
-            chosen_option(
-                self.answers.generated(fact.id, f"choice:{number}").text, options
-            )
-            is None
-            for number, options in enumerate(lists)
-        )
+        def is_right(text: str) -> float:
+            return float(judged_by_rules(self.case, fact, text).label == "correct")
 
-    def _picked_again(
+        values = {MAJORITY: is_right(control.majority)}
+        if self.settings.controls == "asked":
+            lists, reply = self.offered.get(fact.id, []), ""
+            if control.shuffled and fact.accepted:
+                reply = self.answers.generated(fact.id, "shuffled/answer").text
+            asked = lists[:_MOST_SHUFFLED] if control.shuffled else []
+            picks = self._picks(fact, "shuffled/choice", asked)
+            again = self._share_again(fact, picks)
+            shares = (is_right(reply), correct * again, wrong * again)
+            values |= dict(zip(SHUFFLED, shares, strict=True))
+        return values
+
+    def _picks(
         self, fact: Fact, role: str, lists: Sequence[Sequence[str]]
-    ) -> float:
-        """Return the share of the questions in which the model picks its own answer, 0 without questions."""
-        answer = normalise(self._answer(fact))
-        again = 0
+    ) -> list[str | None]:
+        """Return the option that each reply to the multiple-choice questions picks; ``None`` for none."""
+        picks = []
         for number, options in enumerate(lists):
-            picked = chosen_option(
-                self.answers.generated(fact.id, f"{role}:{number}").text, options
-            )
-            again += picked is not None and normalise(options[picked]) == answer
-        return again / len(lists) if lists else 0.0
+            reply = self.answers.generated(fact.id, f"{role}:{number}").text
+            at = chosen_option(reply, options)
+            picks.append(None if at is None else options[at])
+        return picks
+
+    def _share_again(self, fact: Fact, picks: Sequence[str | None]) -> float:
+        """Return the share of the picks that are the model's own answer, 0 without any."""
+        answer = normalise(self._answer(fact))
+        again = sum(pick is not None and normalise(pick) == answer for pick in picks)
+        return again / len(picks) if picks else 0.0
 
 
 def _asserts(verdict: Judged | None) -> bool:

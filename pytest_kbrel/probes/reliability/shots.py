@@ -7,7 +7,6 @@ time the nearest to the question.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_kbrel.errors import SuiteError
@@ -35,25 +34,26 @@ def with_shots(case: Case, similar: Similar) -> Case:
         return case
     # In one order, whatever the repository's.
     shots = sorted(case.repository, key=lambda shot: (shot.question, shot.answer or ""))
-    texts = [(f" {_spelt(s.question)} ", f" {_spelt(s.answer or '')} ") for s in shots]
-    subjects = [_spelt(shot.subject) for shot in shots]
+    examples = [
+        (
+            f" {_spelt(one.question)} ",
+            f" {_spelt(one.answer or '')} ",
+            _spelt(one.subject),
+        )
+        for one in shots
+    ]
     questions = [question_of(case, fact) for fact in case.facts]
     rows = similar(questions, [shot.question for shot in shots])
     chosen = []
     for fact, question, row in zip(case.facts, questions, rows, strict=True):
-        ranked = sorted(
-            range(len(shots)),
-            key=lambda index: (-round(float(row[index]), DIGITS), index),
-        )
         names = _Names(fact, question)
-        usable = [
-            index
-            for index in ranked
-            if not names.given_away(*texts[index], subjects[index])
-        ]
-        chosen.append(
-            (fact.id, _nearest(case, fact, [shots[index] for index in usable]))
+        ranked = sorted(
+            (-round(float(row[index]), DIGITS), index)
+            for index, example in enumerate(examples)
+            if not names.given_away(*example)
         )
+        nearest = _nearest(case, fact, [shots[index] for _, index in ranked])
+        chosen.append((fact.id, nearest))
     return dataclasses.replace(case, shots=tuple(chosen))
 
 
@@ -64,55 +64,34 @@ def shots_in(case: Case, requests: Mapping[str, Request]) -> Case | None:
     """
     settings = case.settings
     assert isinstance(settings, ReliabilitySettings)
-    find = _Finder(settings, case.repository)
+    around = template_of(settings)
+    texts: dict[str, Shot] = {}
+    turns: dict[tuple[str, str], Shot] = {}
+    for shot in case.repository:
+        ((question, answer),) = _shown([shot])
+        texts[around.example(question, answer)] = shot
+        turns[around.question(question), answer] = shot
+    # An example may be the beginning of another.
+    longest_first = sorted(texts, key=lambda text: (-len(text), text))
     chosen = []
     for fact in case.facts:
         question, request = question_of(case, fact), requests.get(fact.id)
-        shots = find.shots(request, question) if request is not None else ()
-        again = question_request(settings, question, _shown(shots))
-        # A match is proven by making the request again.
-        if request is None or (request.turns, request.prompt) != (
-            again.turns,
-            again.prompt,
-        ):
+        if request is None:
             return None
-        chosen.append((fact.id, shots))
-    return dataclasses.replace(case, shots=tuple(chosen))
-
-
-class _Finder:
-    """Finds the examples of a repository in requests that were made under some settings."""
-
-    def __init__(
-        self, settings: ReliabilitySettings, repository: Sequence[Shot]
-    ) -> None:
-        self._template = template_of(settings)
-        self._in_text: dict[str, Shot] = {}
-        self._turns: dict[tuple[str, str], Shot] = {}
-        for shot in repository:
-            ((question, answer),) = _shown([shot])
-            self._in_text[self._template.example(question, answer)] = shot
-            self._turns[self._template.question(question), answer] = shot
-        # The longest first: an example may be the beginning of another.
-        texts = sorted(self._in_text, key=lambda text: (-len(text), text))
-        self._any = re.compile("|".join(map(re.escape, texts)) or r"(?!)")
-
-    def shots(self, request: Request, question: str) -> tuple[Shot, ...]:
-        """Return the examples in a request, in their order."""
-        lead = self._template.lead
-        if request.turns:
-            (first, answer), *rest = request.turns
-            turns = [(first.removeprefix(lead), answer), *rest]
-            return tuple(self._turns[turn] for turn in turns if turn in self._turns)
         shots: list[Shot] = []
-        position, end = (
-            len(lead),
-            len(request.prompt) - len(self._template.question(question)),
-        )
-        while position < end and (match := self._any.match(request.prompt, position)):
-            shots.append(self._in_text[match[0]])
-            position = match.end()
-        return tuple(shots)
+        for number, (asked, answer) in enumerate(request.turns):
+            bare = asked if number else asked.removeprefix(around.lead)
+            shots += [turns[bare, answer]] if (bare, answer) in turns else []
+        rest = request.prompt.removeprefix(around.lead)
+        while text := next(filter(rest.startswith, longest_first), ""):
+            shots.append(texts[text])
+            rest = rest.removeprefix(text)
+        # A match is proven by making the request again.
+        again = question_request(settings, question, _shown(shots))
+        if (request.turns, request.prompt) != (again.turns, again.prompt):
+            return None
+        chosen.append((fact.id, tuple(shots)))
+    return dataclasses.replace(case, shots=tuple(chosen))
 
 
 def _shown(shots: Sequence[Shot]) -> tuple[tuple[str, str], ...]:
@@ -141,10 +120,10 @@ def shots_of(case: Case, fact: Fact) -> tuple[tuple[str, str], ...]:
 
 def _nearest(case: Case, fact: Fact, ranked: Sequence[Shot]) -> tuple[Shot, ...]:
     answered = [shot for shot in ranked if shot.answer is not None]
-    unanswerable = [shot for shot in ranked if shot.answer is None]
+    pools = (answered, [shot for shot in ranked if shot.answer is None])
     chosen: list[Shot] = []
-    pools, shown = (answered, unanswerable), case.settings.shown
-    for pool, count, sort in zip(pools, shown, ("with", "without"), strict=True):
+    sorts = zip(pools, case.settings.shown, ("with", "without"), strict=True)
+    for pool, count, sort in sorts:
         if len(pool) < count:
             raise SuiteError(
                 f"{case.id}: {fact.id!r} needs {count} examples {sort} an answer, found {len(pool)} that are "

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.facts.files import read_facts, read_relations
+from pytest_kbrel.facts.files import read_relations
+from pytest_kbrel.facts.readers import read_own_facts
 from pytest_kbrel.facts.sampling import buckets
 
 pytest.importorskip("duckdb")
@@ -54,7 +55,7 @@ def build(tmp_path: Path) -> Callable[..., dict[str, Any]]:
         )  # fmt: skip
         assert code == 0
         return {
-            "facts": read_facts(output / "facts.jsonl"),
+            "facts": read_own_facts(output / "facts.jsonl"),
             "relations": read_relations(output / "relations.yaml"),
             "manifest": json.loads(
                 (output / "manifest.json").read_text(encoding="utf-8")

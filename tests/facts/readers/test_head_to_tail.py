@@ -46,10 +46,10 @@ def test_templates_of_one_name_are_two_relations(read_text: Read) -> None:
     [
         (
             [1, 2, 3],
-            "a row must be [entity, template, question, answer], found a list of 3",
+            "a row must be [entity, template, question, answer], found a list",
         ),
         ({"a": 1}, "found a mapping"),
-        (["a", "t", "Q?", []], "the answer must hold at least one text, found none"),
+        (["a", "t", "Q?", []], "'answer' must hold at least one answer, found none"),
         (["a", "t", "Q?", True], "'answer' must be text or a number, found true"),
         (["a", "t", None, "x"], "'question' must be text or a number, found nothing"),
         (

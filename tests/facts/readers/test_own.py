@@ -140,7 +140,7 @@ def test_jsonl_keeps_what_it_says_and_takes_the_relations_beside_it(
     ]
     assert result.relation.frames == ("What of [X]?",)
     assert result.errors == [
-        f"{tmp_path / 'f.jsonl'}:5: 'object' must be text of one line without space around it, found nothing"
+        f"{tmp_path / 'f.jsonl'}:5: 'object' must be text of one line without NUL or space around it, found nothing"
     ]
 
 

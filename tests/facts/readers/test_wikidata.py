@@ -51,7 +51,6 @@ def test_a_folder_is_all_its_files(tmp_path: Path) -> None:
         ),
         (row("a", "  ", "c"), "'object' must be text or a number, found '  '"),
         (row("a", "b", "B"), "'negatives' must be wrong answers, found 'B'"),
-        (row("a", "b", "c", "C"), "found 'c' twice"),
     ],
 )
 def test_a_broken_line_says_where_and_does_not_end_the_file(
@@ -83,7 +82,7 @@ def test_a_broken_line_says_where_and_does_not_end_the_file(
             {"relations": [7, 8]},
             r":1: each of 'relations' must contain \[X\] exactly once, found '7'",
         ),
-        ("nothing", ":1: not JSON: found 'nothing'"),
+        ("nothing", ":1: not JSON: Expecting value in column 1, found 'nothing'"),
     ],
 )
 def test_a_wrong_header_is_the_end(
@@ -140,7 +139,7 @@ def test_pararel_patterns_are_statements_each_once(tmp_path: Path) -> None:
         "The mouth of [X], as we know, is [Y].",
     )
     result = found_in("pararel", folder)
-    assert list(result.relations) == ["P17", "P403"]
+    assert list(result.relations) == ["P403"]
     assert result.relations["P403"].statements == (
         "[X] flows into [Y].",
         "The mouth of [X], as we know, is [Y].",
@@ -174,7 +173,9 @@ def test_pararel_without_its_patterns(tmp_path: Path) -> None:
         found_in("pararel", folder / "graphs_json")
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "P1.jsonl").write_text(FACTS)
-    with pytest.raises(SuiteError, match="found no folder graphs_json with patterns"):
+    with pytest.raises(
+        SuiteError, match=r"found no patterns for it: .*P1\.jsonl is no file"
+    ):
         found_in("pararel", tmp_path / "a" / "b" / "P1.jsonl")
 
 
@@ -287,7 +288,7 @@ def test_lama_without_templates(tmp_path: Path) -> None:
     assert result.relation.statements == ()
     assert [error.removeprefix(f"{path}:") for error in result.errors] == [
         "2: the key 'obj_label' is missing; found: sub_label; needed: sub_label, obj_label",
-        "3: not JSON: Expecting value in column 1; a file of LAMA's kind has one "
+        "3: not JSON: Expecting value in column 1, found 'x'; a file of LAMA's kind has one "
         '{"sub_label": ..., "obj_label": ...} a line',
     ]
 

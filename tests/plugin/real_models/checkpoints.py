@@ -14,8 +14,9 @@ import transformers as tf
 
 from pytest_kbrel.models.chat import ChatArgs, ChatTemplate, message
 from pytest_kbrel.models.hf.loading import quiet
-from pytest_kbrel.probes.prompts import brief, choice, fill, qa
+from pytest_kbrel.probes.prompts import fill
 from pytest_kbrel.records import record
+from recipe.questions import brief, choice, qa
 from tests.models.chat_shapes import SHAPES
 from tests.plugin.real_models.manners import ENDS, RAW, ends, reply
 from tests.plugin.real_models.tokens import CLOSES, FIRST, OPENS, PAD, make_tokenizer

@@ -13,7 +13,8 @@ from tokenizers import (
 )
 
 from pytest_kbrel.facts.unseen import KINDS
-from pytest_kbrel.probes.prompts import brief, choice, fill, qa
+from pytest_kbrel.probes.prompts import fill
+from recipe.questions import brief, choice, qa
 from tests.plugin.real_models.manners import ENDS, MANNERS, RAW, reply
 from tests.plugin.real_models.world import FACTS, FRAMES
 

@@ -1,0 +1,30 @@
+"""Questions as the probes put them by default: what the embedded checkpoint is trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_kbrel.probes.prompts import (
+    BRIEF,
+    BRIEF_SHOTS,
+    CHOICE,
+    QA,
+    Examples,
+    lettered,
+    template,
+)
+
+
+def qa(question: str, shots: Examples = ()) -> str:
+    """Return a Reliable KB question; ``shots`` are (question, answer) examples, empty for zero-shot."""
+    return template(QA).in_text(question, shots)
+
+
+def brief(question: str, shots: Examples = BRIEF_SHOTS) -> str:
+    """Return a Head-to-Tail question; ``shots`` are (question, answer) examples, empty for zero-shot."""
+    return template(BRIEF).in_text(question, shots)
+
+
+def choice(question: str, options: Sequence[str]) -> str:
+    """Return a multiple-choice question with lettered options."""
+    return template(CHOICE).question(question, lettered(options))
