@@ -18,11 +18,6 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 STDOUT = Path("-")
 
 
-def print_line(text: object) -> None:
-    """Print a text for people, whatever it quotes; see :func:`pytest_kbrel.printing.printable`."""
-    print(printable(str(text)))
-
-
 def finish(
     parser: argparse.ArgumentParser,
     run: Callable[[argparse.Namespace], int],
@@ -56,7 +51,7 @@ def print_result(
         print_document(document)
         return
     for line in lines:
-        print_line(line)
+        print(printable(str(line)))
 
 
 @contextmanager
@@ -97,12 +92,12 @@ def new_file(output: Path, *, force: bool) -> Iterator[TextIO]:
         (scratch / output.name).replace(output)
 
 
-def integer_within(bounds: Bounds) -> Callable[[str], int]:
-    """Return a reader of whole numbers within ``bounds``; argparse says what its error says."""
+def number_within(bounds: Bounds) -> Callable[[str], float]:
+    """Return a reader of numbers within ``bounds``; argparse says what its error says."""
 
-    def read(text: str) -> int:
+    def read(text: str) -> float:
         try:
-            return bounds.integer(text)
+            return bounds.integer(text) if bounds.whole else bounds.number(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 

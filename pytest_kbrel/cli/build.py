@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_kbrel.bounds import CAP, FLAG_SEED, YEAR, shown
-from pytest_kbrel.cli.arguments import Commands, finish, integer_within, print_result
+from pytest_kbrel.bounds import CAP, FLAG_SEED, SHARE_OR_NONE, YEAR
+from pytest_kbrel.cli.arguments import Commands, finish, number_within, print_result
 
 if TYPE_CHECKING:
     from pytest_kbrel.facts.question_set import Columns, Manifest
@@ -49,27 +49,27 @@ def register(commands: Commands) -> None:
     rules = parser.add_argument_group("rules")
     rules.add_argument(
         "--until",
-        type=integer_within(YEAR),
+        type=number_within(YEAR),
         default=2020,
         metavar="YEAR",
         help="last year (default: 2020)",
     )
     rules.add_argument(
         "--cap",
-        type=integer_within(CAP),
+        type=number_within(CAP),
         default=100,
         metavar="N",
         help="most questions a template and bucket (default: 100)",
     )
     rules.add_argument(
         "--seed",
-        type=integer_within(FLAG_SEED),
+        type=number_within(FLAG_SEED),
         default=0,
         help="fixes the draw (default: 0)",
     )
     rules.add_argument(
         "--ascii-share",
-        type=_share,
+        type=number_within(SHARE_OR_NONE),
         default=0.6,
         metavar="X",
         help="a subject needs more than this share of ASCII characters; 0 keeps all (default: 0.6)",
@@ -215,15 +215,3 @@ def _lines(manifest: Manifest, output: Path) -> Iterator[str]:
     yield (
         f"{manifest.questions:,} questions from {taken} of {len(manifest.templates)} templates in {output}"
     )
-
-
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(
-            f"found {shown(text)}; allowed: a number from 0 to below 1"
-        )
-    return value

@@ -11,13 +11,11 @@ import uuid
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_kbrel.cli.arguments import Commands, finish, new_file, print_result
 from pytest_kbrel.errors import KbrelError
-
-if TYPE_CHECKING:
-    from pytest_kbrel.records import CaseResult, Outcome
+from pytest_kbrel.records import CaseResult, Outcome
 
 SCHEMA = "0.3.0"
 COLUMNS = (

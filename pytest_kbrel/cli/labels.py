@@ -15,8 +15,8 @@ from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.cli.arguments import (
     Commands,
     finish,
-    integer_within,
     new_file,
+    number_within,
     print_result,
 )
 from pytest_kbrel.errors import KbrelError, SuiteError
@@ -58,7 +58,7 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--number",
         metavar="N",
-        type=integer_within(LIMIT),
+        type=number_within(LIMIT),
         default=_DEFAULT,
         help=f"how many answers to draw (default: {_DEFAULT})",
     )

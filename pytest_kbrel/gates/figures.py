@@ -109,13 +109,10 @@ class Figure(MetricTraits):
         column = table.columns.index(self.over)
         return [(row.fact_id, row.values[column]) for row in table.rows]
 
-    def lacking(self, tables: Sequence[Table]) -> tuple[str, ...]:
-        """Return the columns the figure needs and the tables do not have."""
-        return tuple(
-            f"{name!r}"
-            for member, names in self.columns
-            for name in names
-            if name not in tables[member].columns
+    def is_in(self, tables: Sequence[Table]) -> bool:
+        """Return True if the tables have all columns that the figure needs."""
+        return all(
+            set(names) <= set(tables[member].columns) for member, names in self.columns
         )
 
     def sample(self, tables: Sequence[Table]) -> stats.Sample:

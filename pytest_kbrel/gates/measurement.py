@@ -312,7 +312,7 @@ def _measured(
 ) -> Measured:
     value = _value(figure, tables, figure.estimate(tables))
     before = [pairing.baseline for pairing in pairings]
-    if not pairings or figure.lacking(before):
+    if not pairings or not figure.is_in(before):
         return Measured(figure=figure, value=value)
     if figure.of_rows is not None:
         return Measured(figure=figure, value=_moved(figure, value, pairings))

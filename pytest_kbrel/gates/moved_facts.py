@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from pytest_kbrel.baselines import BaselineCase, PublishedCase
 from pytest_kbrel.records import CaseResult, MovedCells, MovedFact, Place, Table
 
 # The figures that come from probabilities. The column in which a fact of MONITOR is seen depends on the fact.
 _COLUMNS = {"monitor": "", "pfd": "pfd", "ird": "ird", "anchor_prob": "anchor"}
-
-Values = Mapping[str, float]
 
 
 def with_moved_facts(
@@ -25,52 +23,24 @@ def with_moved_facts(
     Against a blessed run it is the fact that made the figure worse most; without one, the fact that is worst.
     Facts that were not compared are left out. ``prompt(fact_id, cell)`` is what a fact was asked in a cell.
     """
-    by_fact = {of.fact_id: of for of in cells}
+    seen = {of.fact_id: of for of in cells}
     now = _values(result.table)
     old = _values(baseline.table) if isinstance(baseline, BaselineCase) else {}
-    alone = {
-        *result.unmatched.added,
-        *result.unmatched.waived,
-        *result.unmatched.unanswered,
-    }
+    of_case = result.unmatched
+    alone = {*of_case.added, *of_case.waived, *of_case.unanswered}
     facts = [
         fact
         for fact in now
-        if fact in by_fact and fact not in alone and (not old or fact in old)
+        if fact in seen and fact not in alone and (not old or fact in old)
     ]
     if not facts:
         return result
-    expected = {row.fact_id: row.expected for row in result.table.rows}
-    moved = tuple(_moved(facts, now, old, by_fact, expected, prompt))
-    return dataclasses.replace(result, moved=moved)
-
-
-def _values(table: Table) -> dict[str, Values]:
-    """Return the values of the facts that MONITOR counts, by fact."""
-    rows = {
-        row.fact_id: dict(zip(table.columns, row.values, strict=True))
-        for row in table.rows
-    }
-    return {
-        fact: values
-        for fact, values in rows.items()
-        if values.get("kept") and "term" in values
-    }
-
-
-def _moved(
-    facts: Sequence[str],
-    now: Mapping[str, Values],
-    old: Mapping[str, Values],
-    cells: Mapping[str, MovedCells],
-    expected: Mapping[str, str],
-    prompt: Callable[[str, str], str],
-) -> Iterator[MovedFact]:
-    of = old or now
     terms, anchors = (
-        sum(of[fact][column] for fact in facts) for column in ("term", "anchor")
+        sum((old or now)[fact][column] for fact in facts)
+        for column in ("term", "anchor")
     )
     monitor = terms / anchors if anchors else 0.0
+    expected = {row.fact_id: row.expected for row in result.table.rows}
 
     def change(fact: str, column: str) -> float:
         return now[fact][column] - (old[fact][column] if old else 0.0)
@@ -83,23 +53,40 @@ def _moved(
             -change(fact, "anchor") if metric == "anchor_prob" else change(fact, metric)
         )
 
+    moved = []
     for metric, name in _COLUMNS.items():
         fact = max(facts, key=lambda one: (harm(one, metric), one))
         column = name or max(("pfd", "ird"), key=lambda one: change(fact, one))
-        seen = cells[fact]
-        cell = {"pfd": seen.frame, "ird": seen.context, "anchor": seen.anchor}[column]
-        yield MovedFact(
-            metric=metric,
-            place=Place(
-                fact_id=fact,
-                cell=cell.cell,
-                prompt=prompt(fact, cell.cell),
-                answer=cell.answer,
-                probability=cell.probability,
-            ),
-            expected=expected[fact],
-            column=column,
-            now=now[fact][column],
-            before=old[fact][column] if old else None,
-            anchor=seen.anchor.probability,
+        of = seen[fact]
+        cell = {"pfd": of.frame, "ird": of.context, "anchor": of.anchor}[column]
+        moved.append(
+            MovedFact(
+                metric=metric,
+                place=Place(
+                    fact_id=fact,
+                    cell=cell.cell,
+                    prompt=prompt(fact, cell.cell),
+                    answer=cell.answer,
+                    probability=cell.probability,
+                ),
+                expected=expected[fact],
+                column=column,
+                now=now[fact][column],
+                before=old[fact][column] if old else None,
+                anchor=of.anchor.probability,
+            )
         )
+    return dataclasses.replace(result, moved=tuple(moved))
+
+
+def _values(table: Table) -> dict[str, dict[str, float]]:
+    """Return the values of the facts that MONITOR counts, by fact."""
+    rows = {
+        row.fact_id: dict(zip(table.columns, row.values, strict=True))
+        for row in table.rows
+    }
+    return {
+        fact: values
+        for fact, values in rows.items()
+        if values.get("kept") and "term" in values
+    }

@@ -132,7 +132,7 @@ class _FigurePower:
     def mde(self, gate: Gate, alpha: float) -> float | str:
         """Return the drop that a run would find with 80 % power, or why none is known."""
         figure, before = self._figure, self.before
-        if before and figure.lacking(before):
+        if before and not figure.is_in(before):
             return "the baseline has not measured it"
         rule = GATE_RULES[gate.rule]
         beyond = rule.beyond(gate)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.gates.integrity import count
-from pytest_kbrel.gates.measurement import PASS_ALPHA, Measured, Measurement
+from pytest_kbrel.gates.measurement import Measured, Measurement
 from pytest_kbrel.records import MetricValue
 
 # With fewer groups of equal size than this the test by clusters can hardly reject anything.
@@ -92,7 +92,7 @@ def describe_open_end(
     if not difference.estimate.se or measured.published is not None:
         return shown
     if clear is not None and clear > 0:
-        return shown + needed(stats.facts_to_clear(difference, clear, PASS_ALPHA))
+        return shown + needed(stats.facts_to_clear(difference, clear))
     return shown + needed(stats.facts_to_alarm(difference, beyond, measured.alpha))
 
 

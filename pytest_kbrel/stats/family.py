@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pytest_kbrel.stats.estimates import FAMILY_LEVEL
 
 
-def sidak(comparisons: int, family: float = FAMILY_LEVEL) -> float:
-    """Return the level of each of ``comparisons`` tests that keeps ``family`` for all (Šidák 1967)."""
-    return -math.expm1(math.log1p(-family) / max(comparisons, 1))
+def sidak(comparisons: int) -> float:
+    """Return the level of each of ``comparisons`` tests that keeps that of the family (Šidák 1967)."""
+    return -math.expm1(math.log1p(-FAMILY_LEVEL) / max(comparisons, 1))
 
 
 def sidak_p(p: float, comparisons: int) -> float:

@@ -237,8 +237,8 @@ def fewest_lost(n: int, most: int, alpha: float, allowed: float) -> Array:
     return np.array(table[: most + 1], dtype=float)
 
 
-def rate_facts_to_clear(flips: Flips, tolerance: float, z: float = Z) -> int | None:
-    """Return how many facts bring the worst drop of Tango's interval (quantile ``z``) within ``tolerance``.
+def rate_facts_to_clear(flips: Flips, tolerance: float) -> int | None:
+    """Return how many facts bring the worst drop of Tango's 95 % interval within ``tolerance``.
 
     As large a share of them flips as now, ``down`` being worse; ``None`` when a million would not do.
     """
@@ -246,7 +246,7 @@ def rate_facts_to_clear(flips: Flips, tolerance: float, z: float = Z) -> int | N
         return None
 
     def clear(times: float) -> bool:
-        worst = -_tango_low(flips.n * times, flips.down * times, flips.up * times, z)
+        worst = -_tango_low(flips.n * times, flips.down * times, flips.up * times)
         return worst <= tolerance
 
     most = 1e6 / flips.n

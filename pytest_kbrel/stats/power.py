@@ -88,22 +88,19 @@ def _with_clusters(se: float, difference: Difference) -> float:
     return se if clustered is None or clustered.se is None else max(se, clustered.se)
 
 
-def facts_to_clear(
-    difference: Difference, distance: float, alpha: float = (1 - LEVEL) / 2
-) -> int | None:
-    """Return how many facts bring the worse end of the interval within the tolerance.
+def facts_to_clear(difference: Difference, distance: float) -> int | None:
+    """Return how many facts bring the worse end of the 95 % interval within the tolerance.
 
-    ``distance`` is that of the drop from the tolerance, ``alpha`` the chance that the end misses the truth.
-    ``None`` as in :func:`facts_needed`.
+    ``distance`` is that of the drop from the tolerance. ``None`` as in :func:`facts_needed`.
     """
     estimate, flips = difference.estimate, difference.flips
     if distance <= 0 or estimate.se is None:
         return None
     if flips is None or _with_clusters(0.0, difference) > estimate.se:
         se = _with_clusters(estimate.se, difference)
-        return facts_needed(distance, se, estimate.n, alpha)
+        return facts_needed(distance, se, estimate.n, (1 - LEVEL) / 2)
     tolerance = distance + (flips.down - flips.up) / flips.n
-    needed = rate_facts_to_clear(flips, tolerance, -float(ndtri(alpha)))
+    needed = rate_facts_to_clear(flips, tolerance)
     # Where not every fact counts in the rate, as many more are needed.
     return None if needed is None else math.ceil(needed * estimate.n / flips.n)
 

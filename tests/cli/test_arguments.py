@@ -8,7 +8,7 @@ import pytest
 
 from pytest_kbrel.bounds import CAP
 from pytest_kbrel.cli import build, judge
-from pytest_kbrel.cli.arguments import integer_within
+from pytest_kbrel.cli.arguments import number_within
 
 
 @pytest.mark.parametrize("text", ["0", "x", "9" * 5000])
@@ -17,7 +17,7 @@ def test_what_lies_beside_them(text: str) -> None:
         argparse.ArgumentTypeError,
         match=r"^found .{2,62}; allowed: a whole number from 1",
     ):
-        integer_within(CAP)(text)
+        number_within(CAP)(text)
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ Head-to-Tail    n  accuracy  hallucination  verdict
 Reliable KB, seen    n        cr        wr  verdict
 2 seen-zero-shot   120  .60 +.01  .30 +.01
 3 seen-zero-shot   120  .61 +.01  .31 +.01
-Reliable KB, unseen    n    ur↑   iur↑  verdict
-2 unseen-zero-shot   120  0.700  0.900
+Reliable KB, unseen    n    ur↑  c_wrong↓   iur↑  verdict
+2 unseen-zero-shot   120  0.700         –  0.900
 and 1 more line; -v has all, --html FILE a page
 """,
     80: """
@@ -69,8 +69,8 @@ Head-to-Tail    n     accuracy↑  hallucination↓      missing↓  verdict
 Reliable KB, seen    n        cr        wr       ncr  c_correct  verdict
 2 seen-zero-shot   120  .60 +.01  .30 +.01  .30 +.01   .80 +.01
 3 seen-zero-shot   120  .61 +.01  .31 +.01  .31 +.01   .81 +.01
-Reliable KB, unseen    n    ur↑   iur↑  verdict
-2 unseen-zero-shot   120  0.700  0.900
+Reliable KB, unseen    n    ur↑  c_wrong↓   iur↑  verdict
+2 unseen-zero-shot   120  0.700         –  0.900
 and 1 more line; -v has all, --html FILE a page
 """,
     120: """
@@ -93,9 +93,9 @@ Head-to-Tail    n     accuracy↑  hallucination↓      missing↓  verdict
 Reliable KB, seen    n          cr          wr         ncr   c_correct         nccr  verdict
 2 seen-zero-shot   120  .600 +.010  .300 +.010  .300 +.010  .800 +.010  -.200 +.010
 3 seen-zero-shot   120  .610 +.010  .310 +.010  .310 +.010  .810 +.010  -.190 +.010
-Reliable KB, unseen    n    ur↑   iur↑  verdict
-2 unseen-zero-shot   120  0.700  0.900
-3 unseen-zero-shot   120  0.710  0.910
+Reliable KB, unseen    n    ur↑  c_wrong↓   iur↑  verdict
+2 unseen-zero-shot   120  0.700         –  0.900
+3 unseen-zero-shot   120  0.710         –  0.910
 -v has all, --html FILE a page
 """,
 }

@@ -95,10 +95,10 @@ def test_the_bucket_of_a_domain_with_one_weighs_as_much_as_all_buckets_of_anothe
     assert macro.case_weights(tables) == pytest.approx((1 / 6, 1 / 6, 1 / 6, 1 / 2))
 
 
-def test_columns_that_a_member_lacks_are_named() -> None:
-    assert figure((0, "xk"), (1, "xk")).lacking((A, B)) == ("'k'",)
-    assert figure((1, "ky")).lacking((A, B)) == ("'k'", "'y'")
-    assert figure((0, "kx")).lacking((A, B)) == ()
+def test_a_figure_needs_all_its_columns_in_each_member() -> None:
+    assert not figure((0, "xk"), (1, "xk")).is_in((A, B))
+    assert not figure((1, "ky")).is_in((A, B))
+    assert figure((0, "kx")).is_in((A, B))
 
 
 def test_where_all_facts_are_alike_the_interval_goes_by_those_that_count() -> None:

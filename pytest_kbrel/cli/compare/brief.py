@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.cli.compare.render import coefficients
 from pytest_kbrel.printing import cells, fit, pad, wrap
-from pytest_kbrel.records import CaseResult
 from pytest_kbrel.reports import comparison as side_by_side
 from pytest_kbrel.reports import reasons, view
 from pytest_kbrel.reports.comparison import Comparison, Side, severity
@@ -31,8 +30,7 @@ Line = tuple[Group, str, Side]
 def brief_lines(comparison: Comparison, width: int, height: int) -> list[str]:
     """Return the comparison in at most ``height`` lines (no fewer than :data:`LEAST_LINES`) of ``width``.
 
-    Models whose figures are another one's have no lines of their own, and metrics that are the same in all
-    models have no column. What does not fit is counted.
+    Models whose figures are another one's have no lines of their own. What does not fit is counted.
     """
     head = list(_models(comparison, width))
     # Where verdicts are known, these tell more.
@@ -147,35 +145,26 @@ def _about(comparison: Comparison, side: Side, *, brief: bool = False) -> str:
 def _lines(comparison: Comparison, sides: Sequence[Side]) -> list[Line]:
     """Return a line for each case and model of these that has one, the worst first.
 
-    Of one verdict, the worst case of each model comes first, then the second one of each.
+    Of one verdict, the worst cases of all models come first.
     """
     if any(side.run is not None for side in sides):
         sides = [side for side in sides if side.run is not None]
-    lines = [
-        (group, case.nodeid, side)
-        for group in side_by_side.groups(comparison)
-        for case in sorted(group.cases, key=lambda case: reasons.natural(case.nodeid))
-        for side in sides
-        if case.nodeid in side.results
-        and (side.run is not None or side.results[case.nodeid].metrics)
-    ]
+    ranked: list[tuple[int, float, Line]] = []
     ranks = {
-        side.number: {
-            case.nodeid: at for at, case in enumerate(reasons.deciding(side.run))
-        }
+        side.number: {of.nodeid: at for at, of in enumerate(reasons.deciding(side.run))}
         for side in sides
         if side.run is not None
     }
-    of_word: dict[tuple[int, int], list[Line]] = {}
-    for line in lines:
-        word = severity(side_by_side.word(line[2], line[1]))
-        of_word.setdefault((word, line[2].number), []).append(line)
-    turns: list[tuple[int, int, Line]] = []
-    for (word, number_), of in of_word.items():
-        rank = ranks.get(number_, {})
-        of.sort(key=lambda line: rank.get(line[2].results[line[1]].nodeid, len(rank)))
-        turns += [(word, turn, line) for turn, line in enumerate(of)]
-    return [line for *_, line in sorted(turns, key=lambda one: one[:2])]
+    for group in side_by_side.groups(comparison):
+        for case in sorted(group.cases, key=lambda of: reasons.natural(of.nodeid)):
+            for side in sides:
+                own = side.results.get(case.nodeid)
+                if own is None or not (side.run or own.metrics):
+                    continue
+                at = ranks.get(side.number, {}).get(own.nodeid, math.inf)
+                word = severity(side_by_side.word(side, case.nodeid))
+                ranked.append((word, at, (group, case.nodeid, side)))
+    return [line for *_, line in sorted(ranked, key=lambda one: one[:2])]
 
 
 def _fitting(lines: Sequence[Line], room: int) -> Sequence[Line]:
@@ -206,7 +195,6 @@ def _tables(comparison: Comparison, lines: Sequence[Line], width: int) -> Iterat
         table = dataclasses.replace(
             group,
             row=group.title,
-            metrics=_differing_metrics(comparison, group),
             cases=tuple(side.results[nodeid] for nodeid, side in shown),
             labels=tuple(names),
         )
@@ -218,28 +206,6 @@ def _tables(comparison: Comparison, lines: Sequence[Line], width: int) -> Iterat
             if gate.verdict == "fail"
         ]
         yield from (text for text, _ in table_lines(table, words, width, needed=needed))
-
-
-def _differing_metrics(comparison: Comparison, group: Group) -> tuple[str, ...]:
-    """Return the key metrics of a table that are not the same in all models; all where there are none."""
-    differing = {
-        name
-        for name in group.metrics
-        for case in group.cases
-        if len(
-            {_value(side.results.get(case.nodeid), name) for side in comparison.sides}
-            - {None}
-        )
-        > 1
-    }
-    # Some never stand without others.
-    differing |= {beside for name in differing for beside in BESIDE.get(name, ())}
-    return tuple(name for name in group.metrics if name in differing) or group.metrics
-
-
-def _value(case: CaseResult | None, name: str) -> float | None:
-    value = view.metric(case, name) if case is not None else None
-    return None if value is None else value.value
 
 
 def _correlations(comparison: Comparison, width: int) -> Iterator[str]:

@@ -49,8 +49,6 @@ from pytest_kbrel.reports import OUTCOMES, REPORT, earlier_note
 from pytest_kbrel.reports.json_report import check_file, read_report
 from pytest_kbrel.serialization import from_wire
 
-# The first one is the baseline: what it lacks is a failure.
-FAILING = failing(compared=True)
 # What of a recorded case is not decided anew.
 _KEPT = (
     *("probe", "slice", "label", "verdict", "n", "gates", "errors", "aggregate"),
@@ -79,7 +77,8 @@ class PairedRun:
     @property
     def fails(self) -> bool:
         """True if a gate of the candidate fails against the baseline unwaived, or a waiver has expired."""
-        failures = failing(compared=True, strict=True) if self.strict else FAILING
+        # The first one is the baseline: what it lacks is a failure.
+        failures = failing(compared=True, strict=self.strict)
         return any(
             case.expired or any(gate.verdict in failures for gate in case.gates)
             for case in self.run.cases

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pytest_kbrel.baselines.format import META
-from pytest_kbrel.cli.arguments import STDOUT, print_line
+from pytest_kbrel.cli.arguments import STDOUT
 from pytest_kbrel.cli.compare.brief import brief_lines
 from pytest_kbrel.cli.compare.foreign import compared_model, pair_scored
 from pytest_kbrel.cli.compare.models import (
@@ -33,6 +33,7 @@ from pytest_kbrel.cli.compare.side_by_side import side_by_side
 from pytest_kbrel.cli.compare.thresholds import Demands, read_gate_file, threshold
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign import ALLOWED, Wanted, format_of, read_run
+from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Rule
 from pytest_kbrel.reports import REPORT, earlier_note, write_text
 
@@ -220,5 +221,5 @@ def _end(
     elif options.json is not None:
         write_text(options.json, document)
     for line in lines if options.json != STDOUT else ():
-        print_line(line)
+        print(printable(line))
     return int(options.exit_code and any(paired.fails for paired in pairs))
