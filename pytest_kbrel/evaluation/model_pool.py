@@ -25,8 +25,6 @@ from pytest_kbrel.models.cache.caching_model import (
 )
 from pytest_kbrel.models.cache.session import CacheSession, RunLock
 from pytest_kbrel.models.cache.store import Store
-from pytest_kbrel.models.chat import text_of
-from pytest_kbrel.models.checkpoint.integrity import check_files
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.records import (
     BASELINE,
@@ -93,13 +91,13 @@ class ModelPool:
         """Raise ``ModelError`` where a file of an opened checkpoint has changed."""
         try:
             for model in self._models.values():
-                check_files(model)
+                model.check_files()
         except ModelError as error:
             self._note_unusable(error)
             raise
         for text, helper in self._helpers.items():
             try:
-                check_files(helper.model)
+                helper.model.check_files()
             except ModelError as error:
                 raise self._of_helper(text, error) from None
 
@@ -187,7 +185,7 @@ class ModelPool:
         """Return a prompt as the model under test reads it, empty where it cannot be rendered."""
         model = self.model()
         try:
-            return str(getattr(model, "rendered", text_of)(request))
+            return model.rendered(request)
         except Exception:
             # A chat template may raise anything; the response to this request has the error.
             return ""
@@ -204,11 +202,11 @@ class ModelPool:
         model = self._models.get("")
         if model is None or not model.describe().parameters:
             return 0.0, ""
-        return self._load_seconds, str(getattr(model, "engine", ""))
+        return self._load_seconds, model.engine
 
     def unscorable(self) -> str:
         """Return why the model under test can score no answer, empty where it can."""
-        return str(getattr(self.model(), "unscorable", ""))
+        return self.model().unscorable
 
     def notes(self) -> tuple[str, ...]:
         """Return remarks about the models opened so far, one sentence each."""
@@ -219,7 +217,7 @@ class ModelPool:
         return tuple(
             f"{prefix}{note}"
             for prefix, model in (*own, *helpers)
-            for note in notes_of(model)
+            for note in model.notes
         )
 
     def helper(self, text: str) -> Fingerprint:
@@ -258,7 +256,7 @@ class ModelPool:
             models[f"{text} ({role_of(self._settings, text)})"] = helper.model
         spent = []
         for name, model in models.items():
-            if (usage := getattr(model, "usage", None)) is not None:
+            if (usage := model.usage) is not None:
                 before, now = self._spent.get(name, (0, 0)), (usage.read, usage.written)
                 spent.append((name, now[0] - before[0], now[1] - before[1]))
                 self._spent[name] = now
@@ -366,12 +364,6 @@ def role_of(settings: Settings, text: str) -> str:
     return "--kb-judge" if text == settings.judge else "distractors_from"
 
 
-def notes_of(model: object) -> tuple[str, ...]:
-    """Return remarks about a model or a spec for readers of the report, one sentence each."""
-    notes: tuple[str, ...] = getattr(model, "notes", ())
-    return notes
-
-
 def spec_notes(settings: Settings) -> tuple[str, ...]:
     """Return remarks about model arguments without effect, one sentence each; nothing is opened."""
     parsed = (
@@ -382,8 +374,8 @@ def spec_notes(settings: Settings) -> tuple[str, ...]:
     return tuple(
         f"{whose}{note}"
         for whose, one in parsed
-        if one is not None
-        for note in notes_of(one.spec)
+        if one is not None and one.spec is not None
+        for note in one.spec.notes
     )
 
 

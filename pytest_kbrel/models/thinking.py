@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pytest_kbrel.models.chat import ThoughtMarks
 from pytest_kbrel.models.hf.batch_plan import Prompt
-from pytest_kbrel.models.hf.stopping import Continuation, Endings
+from pytest_kbrel.models.hf.stopping import Endings
 from pytest_kbrel.models.tokens import Ids
-from pytest_kbrel.records import Failed, record
+from pytest_kbrel.records import Failed, Generated, record
 
-Answer = Continuation | Failed
+Answer = Generated | Failed
 Batches = Iterator[list[tuple[int, Answer]]]
-Write = Callable[[Sequence[Prompt]], Batches]
 
 
 @record
@@ -32,24 +31,23 @@ class _Thought:
 class Thinker:
     """Generator of answers that lets a model finish the thoughts it begins.
 
-    ``write`` continues prompts to the answers' endings, ``think`` to those of thoughts; ``answers`` and
-    ``thoughts`` are these endings. ``longest`` is the model's limit of tokens, ``None`` without one; ``most``
-    is the limit of a thought.
+    ``write`` continues prompts to endings; ``answers`` are those of answers. ``longest`` is the model's limit
+    of tokens, ``None`` without one; ``most`` is the limit of a thought.
     """
 
     def __init__(
         self,
-        write: Write,
-        think: Write,
+        write: Callable[[Sequence[Prompt], Endings], Batches],
         marks: ThoughtMarks,
-        *,
         answers: Endings,
-        thoughts: Endings,
+        *,
         most: int,
         longest: int | None,
     ) -> None:
-        self._write, self._think, self._marks = write, think, marks
-        self._answers, self._thoughts = answers, thoughts
+        self._write, self._marks, self._answers = write, marks, answers
+        closing = answers.tokenizer.encode(marks.closing, add_special_tokens=False)
+        ends = [*answers.eos_ids, *(closing if len(closing) == 1 else [])]
+        self._thoughts = answers.with_ends(ends, special=True)
         self._most, self._longest = most, longest
 
     def ready(self, prompts: Sequence[Prompt]) -> Batches:
@@ -65,7 +63,7 @@ class Thinker:
             done: list[tuple[int, Answer]] = []
             for index, answer in batch:
                 if self._begins_to_think(prompts[index], answer):
-                    assert isinstance(answer, Continuation)
+                    assert isinstance(answer, Generated)
                     begun.append(self._thought(index, answer.token_ids))
                 else:
                     done.append((index, answer))
@@ -83,16 +81,15 @@ class Thinker:
                 yield [(one.index, result)]
         yield from self._written(prompts, unthought)
         behind = [_further(prompts[one.index], one.written) for one in closed]
-        for written in self._write(behind):
+        for written in self._write(behind, self._answers):
             yield [
                 (closed[n].index, self._with_thought(answer, closed[n].written))
                 for n, answer in written
             ]
 
     def _written(self, prompts: Sequence[Prompt], indices: Sequence[int]) -> Batches:
-        for batch in (
-            self._write([prompts[index] for index in indices]) if indices else ()
-        ):
+        some = [prompts[index] for index in indices]
+        for batch in self._write(some, self._answers) if some else ():
             yield [(indices[n], answer) for n, answer in batch]
 
     def _thinks_at_once(self, prompt: Prompt) -> bool:
@@ -140,7 +137,7 @@ class Thinker:
                 further.append(
                     _further(Prompt(ids=prompt.ids, request=request), one.written)
                 )
-        for batch in self._think(further) if further else ():
+        for batch in self._write(further, self._thoughts) if further else ():
             for n, continuation in batch:
                 yield (
                     able[n],
@@ -166,21 +163,23 @@ class Thinker:
 
     def _thought(self, index: int, written: Ids) -> _Thought:
         """Return a thought, without what stands behind its closing mark."""
-        if self._marks.closing in self._text(written):
-            mask = self._thoughts.mask(self._marks.closing)
+        closing = self._marks.closing
+        if closing in self._text(written):
             for count, token in enumerate(written, start=1):
-                able = mask is None or bool(mask[token])
-                if able and self._marks.closing in self._text(written[:count]):
+                able = self._thoughts.may_end(closing, token)
+                if able and closing in self._text(written[:count]):
                     return _Thought(index=index, written=written[:count], closed=True)
         return _Thought(index=index, written=written)
 
-    def _unclosed(self, written: Ids) -> Continuation:
+    def _unclosed(self, written: Ids) -> Generated:
         ended = written[-1:] and written[-1] in self._answers.eos_ids
         text = self._text(written[:-1] if ended else written).lstrip()
-        return Continuation(
+        return Generated(
             text="",
             token_ids=(),
             finish="length",
+            prompt_tokens=0,
+            prompt_digest="",
             thought=text.removeprefix(self._marks.opening).strip(),
             thought_tokens=len(written),
         )
@@ -209,10 +208,3 @@ def _may_think(prompt: Prompt) -> bool:
 
 def _further(prompt: Prompt, written: Ids) -> Prompt:
     return Prompt(ids=prompt.ids + written, request=prompt.request)
-
-
-def thought_endings(answers: Endings, marks: ThoughtMarks) -> Endings:
-    """Return the endings of thoughts: the closing mark, and the EOS tokens of answers."""
-    closing = answers.tokenizer.encode(marks.closing, add_special_tokens=False)
-    ends = [*answers.eos_ids, *(closing if len(closing) == 1 else [])]
-    return answers.with_ends(ends, special=True)

@@ -270,7 +270,7 @@ def test_a_change_of_any_models_files_is_told_with_its_place(
     made = ModelPool(made_options(judge="hf/judge", from_run=from_run))
     made.check_files()
     model: Any = FunctionModel()
-    model.files = Changed()
+    model.check_files = Changed().check
     if text in ("", BASELINE):
         made._models |= {"": FunctionModel(), text: model}
     else:

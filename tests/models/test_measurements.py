@@ -8,6 +8,7 @@ import dataclasses
 import pytest
 
 from pytest_kbrel.models import measurements
+from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.cache.session import CacheSession
 from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.models.measurements import RateMeter, last_rates, store_rates
@@ -78,7 +79,7 @@ def test_a_rate_is_kept_by_model_and_device_and_not_by_a_worker(tmp_path, monkey
     assert last_rates(tmp_path, "reference") == {}
 
 
-class Clocked:
+class Clocked(Model):
     """A model that takes a known time for each token it reads, on a clock of its own."""
 
     now = 0.0

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.base import (
     Model,
-    check_count,
     check_probabilities,
     check_size,
     responses_of,
@@ -40,11 +39,8 @@ A = TypeVar("A", Scored, Generated)
 T = TypeVar("T")
 Batches = Iterator[list[tuple[int, A | Failed]]]
 
-# Responses that may be lost when the process is killed, of a model that returns them all at once.
-_CHUNK = 32
 
-
-class CachingModel:
+class CachingModel(Model):
     """Model whose valid responses are stored as they arrive, and looked up before the model is called.
 
     Failures are not stored, nor is an empty text of a server, since another try may bring more. Answers of a
@@ -85,17 +81,11 @@ class CachingModel:
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return one response per request, in order."""
-        as_ready = getattr(self.model, "score_as_ready", None)
-        return self._responses(
-            requests, Scored, as_ready or _in_chunks(self.model.score)
-        )
+        return self._responses(requests, Scored, self.model.score_as_ready)
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return one response per request, in order."""
-        as_ready = getattr(self.model, "generate_as_ready", None)
-        return self._responses(
-            requests, Generated, as_ready or _in_chunks(self.model.generate)
-        )
+        return self._responses(requests, Generated, self.model.generate_as_ready)
 
     def close(self) -> None:
         """Close model and store."""
@@ -198,17 +188,6 @@ def uncounted_hits(models: Callable[[], Iterable[CachingModel]]) -> Iterator[Non
     for model in models():
         hits = model.reused - before.get(id(model), 0)
         model.requested, model.reused = model.requested - hits, model.reused - hits
-
-
-def _in_chunks(
-    ask: Callable[[Sequence[Q]], list[A | Failed]],
-) -> Callable[[Sequence[Q]], Batches[A]]:
-    def batches(requests: Sequence[Q]) -> Batches[A]:
-        for start in range(0, len(requests), _CHUNK):
-            chunk = requests[start : start + _CHUNK]
-            yield list(enumerate(check_count(chunk, ask(chunk)), start))
-
-    return batches
 
 
 class SessionCache:

@@ -141,13 +141,6 @@ def record_encoder_files(label: str, folder: Path) -> FileRecord:
     return FileRecord([(label, lambda: files)])
 
 
-def check_files(model: object) -> None:
-    """Check the files of a model that has some; raises as :meth:`FileRecord.check`."""
-    files: FileRecord | None = getattr(model, "files", None)
-    if files is not None:
-        files.check()
-
-
 def _in(folder: Path, names: Iterable[str]) -> list[Path]:
     return [folder / name for name in names]
 

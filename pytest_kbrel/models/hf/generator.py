@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -36,11 +36,11 @@ from pytest_kbrel.models.hf.sharing import (
     sample_pairs,
     window_of,
 )
-from pytest_kbrel.models.hf.stopping import Continuation, Endings, generate_batch
+from pytest_kbrel.models.hf.stopping import Endings, generate_batch
 from pytest_kbrel.models.tokens import Ids, Pair
-from pytest_kbrel.records import Failed, GenerateRequest
+from pytest_kbrel.records import Failed, Generated, GenerateRequest
 
-Answer = Continuation | Failed
+Answer = Generated | Failed
 
 
 class Generator:
@@ -61,6 +61,8 @@ class Generator:
 
     def with_endings(self, endings: Endings) -> Generator:
         """Return a generator on the same model whose texts have other endings."""
+        if endings is self._endings:
+            return self
         # The sharing mode holds for both.
         _ = self.sharing_mode
         other = copy.copy(self)
@@ -103,7 +105,7 @@ class Generator:
         try:
             answers = self._try(prompts, limits, mode)
             steps = [
-                answer.steps for answer in answers if isinstance(answer, Continuation)
+                answer.steps for answer in answers if isinstance(answer, Generated)
             ]
             if len(steps) < len(prompts):
                 return False
@@ -174,9 +176,8 @@ class Generator:
         for numbers in sorted(
             groups.values(), key=lambda group: -len(prompts[group[0]].ids)
         ):
-            answer = self._plain_function([prompts[n] for n in numbers])
             for answers in self._batcher.ready(
-                [prompts[n] for n in numbers], self._cost, answer
+                [prompts[n] for n in numbers], self._cost, self._plain
             ):
                 yield list(zip(numbers, answers, strict=False))
                 del numbers[: len(answers)]
@@ -231,7 +232,7 @@ class Generator:
             yield [
                 (number, answer)
                 for number, answer in batch
-                if isinstance(answer, Continuation)
+                if isinstance(answer, Generated)
             ]
 
     def _continue_encoded(self, prompts: Sequence[Prompt]) -> list[Answer]:
@@ -264,7 +265,7 @@ class Generator:
             yield [
                 (number, answer)
                 for number, answer in batch
-                if isinstance(answer, Continuation)
+                if isinstance(answer, Generated)
             ]
 
     def _loop(self, group: Group, limits: BatchLimits, mode: SharingMode) -> DecodeLoop:
@@ -282,60 +283,11 @@ class Generator:
     def _budget(self) -> int:
         return self._batcher.budget
 
-    def _plain_function(
-        self, prompts: Sequence[Prompt]
-    ) -> Callable[[Sequence[Prompt]], list[Answer]]:
-        """Return the function that answers prompts of one kind: beams may share what all begin with."""
-        if prompts[0].request.num_beams == 1 or not self._beams_share:
-            return self._plain
-        shared = shared_length([prompt.ids for prompt in prompts])
-        if not shared or (
-            self._window is not None and prompts[0].length >= self._window
-        ):
-            return self._plain
-
-        def answer(batch: Sequence[Prompt]) -> list[Answer]:
-            try:
-                return self._plain(batch, self._layers(prompts[0].ids[:shared]))
-            except Exception as error:
-                if is_out_of_memory(error):
-                    raise
-                self.trouble = self.trouble or describe_error(error)
-            return self._plain(batch)
-
-        return answer
-
-    @cached_property
-    def _beams_share(self) -> bool:
-        """True if beams behind a cached prefix are those of plain batches, tried once."""
-        if self._model.config.is_encoder_decoder or self.sharing_mode == "plain":
-            return False
-        pairs, _ = sample_pairs(self._model, self._longest)
-        request = GenerateRequest(
-            prompt="", max_new_tokens=3, stop=(), num_beams=2, steps=True
-        )
-        prompts = [Prompt(ids=pair.context, request=request) for pair in pairs[:1]]
-        try:
-            prefix = feed_prefix(self._model, prompts[0].ids[:2])
-            (one,), (other,) = self._plain(prompts), self._plain(prompts, prefix)
-        # Whatever an architecture raises here, this mode does not hold for it.
-        except Exception:
-            return False
-        if not isinstance(one, Continuation) or not isinstance(other, Continuation):
-            return False
-        steps = [
-            [tuple(step.probability for step in answer.steps)]
-            for answer in (one, other)
-        ]
-        return one.token_ids == other.token_ids and agree(self._model, *steps)
-
-    def _plain(self, prompts: Sequence[Prompt], prefix: Layers = ()) -> list[Answer]:
+    def _plain(self, prompts: Sequence[Prompt]) -> list[Answer]:
         reset_rope_lengths(self._model)
-        ids, requests = (
-            [prompt.ids for prompt in prompts],
-            [prompt.request for prompt in prompts],
-        )
-        return generate_batch(self._model, ids, requests, self._endings, prefix)
+        ids = [prompt.ids for prompt in prompts]
+        requests = [prompt.request for prompt in prompts]
+        return generate_batch(self._model, ids, requests, self._endings)
 
     def _cost(self, prompts: Sequence[Prompt]) -> int:
         request = prompts[0].request

@@ -152,20 +152,6 @@ def reset_rope_lengths(model: Any) -> None:
                 setattr(module, name, first)
 
 
-def check_length(
-    prompt: int, behind: int, limit: int | None, *, encoder_decoder: bool
-) -> None:
-    """Raise ``ValueError`` where a model takes fewer tokens than a prompt and what comes behind it.
-
-    ``limit`` is in tokens, ``None`` where there is none; encoder and decoder each have it for themselves.
-    """
-    longest = max(prompt, behind) if encoder_decoder else prompt + behind
-    if limit is not None and longest > limit:
-        raise ValueError(
-            f"too long: {prompt} tokens of prompt and {behind} behind it; the model takes {limit}"
-        )
-
-
 def _ropes(text: Any) -> Iterator[Mapping[str, Any]]:
     """Yield the settings of the rotary positions: one, or one a kind of layer."""
     for name in ("rope_parameters", "rope_scaling"):

@@ -10,6 +10,7 @@ from pathlib import Path
 from pytest_kbrel.bounds import BATCH, DEVICE_NUMBER, TOKEN_ID, TOKENS
 from pytest_kbrel.errors import ModelError, nearest
 from pytest_kbrel.models.arguments import flag, parse_backend_args, whole, whole_or_auto
+from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.models.checkpoint.files import (
     ADAPTER_WEIGHTS,
@@ -67,7 +68,7 @@ class NoFolderError(ModelError):
 
 
 @record
-class ModelSpec:
+class ModelSpec(Spec):
     """A checkpoint and how to run it.
 
     ``path`` is a folder or a hub id, ``derived`` a derivation applied after loading (``"int4"``) or ``""``.
@@ -75,10 +76,8 @@ class ModelSpec:
     ``None`` for what the checkpoint says; ``add_bos_token`` ``None`` for what the tokenizer does.
     ``subfolder`` is where in the folder or repository the checkpoint lies. ``kind`` is ``"causal"`` or
     ``"seq2seq"`` where the user says so. ``prefix_token_id`` stands for an empty prompt, in place of BOS.
-    ``notes`` say what was typed and has no effect, a sentence each.
     """
 
-    text: str
     path: str
     backend: str = "hf"
     derived: str = ""
@@ -102,7 +101,6 @@ class ModelSpec:
     placement: Placement | None = None
     use_fast_tokenizer: bool = True
     prefix_token_id: int | None = None
-    notes: tuple[str, ...] = ()
 
     @property
     def is_local(self) -> bool:

@@ -23,7 +23,7 @@ def _unscorable(spec: OpenAISpec) -> str:
         return why
     model = _open(spec)
     try:
-        return str(getattr(model, "unscorable", ""))
+        return model.unscorable
     finally:
         model.close()
 

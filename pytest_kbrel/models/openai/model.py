@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import openai
 
 from pytest_kbrel import SCORING_VERSION
-from pytest_kbrel.models.base import in_order, read_requests
+from pytest_kbrel.models.base import ServedModel, read_requests
 from pytest_kbrel.models.chat import (
     ThoughtMarks,
     marks_in,
@@ -55,7 +55,7 @@ _REPEATS_KEY = "the server repeated its key in replies, where *** stands for it 
 _TOKEN_BYTES = 4_000
 
 
-class OpenAIModel:
+class OpenAIModel(ServedModel):
     """Model queried through the ``openai`` client, at temperature 0; see :class:`OpenAISpec`.
 
     Over the endpoint ``chat`` a prompt is a user message, over ``completions`` the text to continue. A model
@@ -66,7 +66,7 @@ class OpenAIModel:
 
     def __init__(self, spec: OpenAISpec, replies: Replies | None = None) -> None:
         self._spec = spec
-        self.usage = Usage(spec)
+        self.usage: Usage = Usage(spec)
         self._connection: Replies = replies or Connection(spec, self.usage)
         self._pool = ThreadPoolExecutor(
             spec.max_concurrent, thread_name_prefix="kbrel-openai"
@@ -141,10 +141,6 @@ class OpenAIModel:
         """Return the server's entry for the model (``/v1/models``); empty if it has none."""
         return self._connection.about()
 
-    def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
-        """Return the probabilities of the continuations' tokens, one response per request."""
-        return in_order(self.score_as_ready(requests))
-
     def score_as_ready(
         self, requests: Sequence[ScoreRequest]
     ) -> Iterator[list[tuple[int, Scored | Failed]]]:
@@ -160,10 +156,6 @@ class OpenAIModel:
             self._pool.submit(scorer.score, pair): position for position, pair in pairs
         }
         yield from _as_ready(futures)
-
-    def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
-        """Return one response per request, in order."""
-        return in_order(self.generate_as_ready(requests))
 
     def generate_as_ready(
         self, requests: Sequence[GenerateRequest]

@@ -27,6 +27,7 @@ from pytest_kbrel.models.arguments import (
     whole,
     whole_or_auto,
 )
+from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.printing import hide
 from pytest_kbrel.records import record
@@ -65,19 +66,18 @@ _ENDPOINTS: Mapping[str, Literal["chat", "completions"]] = {
 
 
 @record
-class OpenAISpec:
+class OpenAISpec(Spec):
     """Model ``name`` at ``base_url``, with the settings of its requests.
 
     ``api_key_env`` names the environment variable of the key, never the key itself. ``timeout`` is in seconds
     for one try; ``max_concurrent`` is the number of parallel requests. ``logprobs``: the server is asked for
     the log-probabilities of what it writes. ``tokenizer`` is the folder or hub id of the checkpoint's
-    tokenizer, empty for the server's own. ``notes`` are sentences on arguments without effect.
+    tokenizer, empty for the server's own.
 
     A session asks no more once it has spent ``max_tokens_total`` tokens, or ``max_cost`` by the ``prices`` of
     a million tokens read and of a million written.
     """
 
-    text: str
     name: str
     backend: str = "openai"
     base_url: str = DEFAULT_URL
@@ -93,7 +93,6 @@ class OpenAISpec:
     logprobs: bool = False
     tokenizer: str = ""
     chat: ChatArgs = ChatArgs()
-    notes: tuple[str, ...] = ()
 
     @property
     def has_budget(self) -> bool:

@@ -16,7 +16,7 @@ from pytest_kbrel.models.arguments import (
     parse_backend_args,
     whole_or_auto,
 )
-from pytest_kbrel.models.base import Backend
+from pytest_kbrel.models.base import Backend, Spec
 from pytest_kbrel.models.chat import CHAT_ARGS
 from pytest_kbrel.models.checkpoint.announcement import announce
 from pytest_kbrel.models.checkpoint.integrity import check_availability
@@ -54,15 +54,13 @@ VLLM_ARGS = (*_OF_CHECKPOINT, *_ENGINE_ARGS)
 
 
 @record
-class VllmSpec:
+class VllmSpec(Spec):
     """Checkpoint with the options of vLLM's engine; ``None`` or an empty text leaves the choice to vLLM.
 
     ``tensor_parallel_size`` is the number of GPUs the weights are split over, ``gpu_memory_utilization`` the
     share of each GPU's memory that the engine takes, ``max_num_seqs`` how many sequences run at once.
-    ``notes`` are sentences on arguments without effect.
     """
 
-    text: str
     checkpoint: ModelSpec
     backend: str = "vllm"
     tensor_parallel_size: int = 1
@@ -70,7 +68,6 @@ class VllmSpec:
     max_num_seqs: int | None = None
     quantization: str = ""
     enforce_eager: bool = False
-    notes: tuple[str, ...] = ()
 
 
 def parse_vllm(

@@ -205,7 +205,7 @@ def numbers(places):
 def test_the_stand_in_answers_as_vllm(model, stand_in):
     import vllm as itself
 
-    engine, encoder = model.llm, model.encoder
+    engine, encoder = model.llm, model.parts.encoder
     ours = put(itself, engine._llm, encoder, PUT.values())
     theirs = put(fake_vllm, stand_in, encoder, PUT.values())
     for name, one, other in zip(PUT, ours, theirs, strict=True):
@@ -231,9 +231,9 @@ def test_the_stand_in_refuses_as_vllm(model, stand_in, name):
     asking = [("Who", {}), REFUSED[name]]
     for library, llm in ((itself, model.llm._llm), (fake_vllm, stand_in)):
         with pytest.raises(Exception) as caught:
-            put(library, llm, model.encoder, asking)
+            put(library, llm, model.parts.encoder, asking)
         assert caught.typename == "VLLMValidationError"
-    assert len(put(itself, model.llm._llm, model.encoder, asking[:1])) == 1
+    assert len(put(itself, model.llm._llm, model.parts.encoder, asking[:1])) == 1
 
 
 def test_what_we_read_of_a_running_engine(model, stand_in):

@@ -127,7 +127,7 @@ def test_a_bad_request_spoils_no_other(model, bad):
 
 def test_a_question_that_the_engine_refuses_fails_alone(model, calls, monkeypatch):
     real = fake_vllm.LLM._verify
-    pair = model.encoder.pair(SHORT[0].prompt, SHORT[0].continuation)
+    pair = model.parts.encoder.pair(SHORT[0].prompt, SHORT[0].continuation)
 
     def verify(self, ids, params):
         if ids == (*pair.context, *pair.targets):
