@@ -165,9 +165,7 @@ class ModelPool:
         return self._helpers[text]
 
     def _open(self, spec: Spec) -> Model:
-        return registry.open_model(
-            spec, threads=_threads(), folder=self._settings.use_cache
-        )
+        return registry.open_model(spec, threads=_threads())
 
     def _of_helper(self, text: str, error: ModelError) -> ModelError:
         """Return the error of a helper model with the flag or key that names it."""

@@ -151,7 +151,7 @@ class Backend:
     ``args`` the keys of the arguments that ``parse`` reads.
 
     ``parse(text, args, device=, dtype=, batch_size=, chat_template=)`` loads nothing; ``check(spec)`` finds
-    errors before a model is opened; ``open(spec, threads=, folder=)`` is as ``open_model`` of
+    errors before a model is opened; ``open(spec, threads=)`` is as ``open_model`` of
     :mod:`pytest_kbrel.models.registry`; ``counter(spec)`` counts tokens without weights. All raise
     :class:`~pytest_kbrel.errors.ModelError`. ``gpus(spec)`` is the number of GPUs a process needs for itself,
     0 if it can share one, ``None`` if it uses all that it sees. ``embedder(spec)`` opens an encoder of texts;

@@ -17,6 +17,7 @@ from pytest_kbrel.models.base import (
     scored,
 )
 from pytest_kbrel.models.hf.batch_plan import Prompt
+from pytest_kbrel.models.hf.lm_head import vocabulary_of
 from pytest_kbrel.models.hf.loading import LoadedCheckpoint, quiet
 from pytest_kbrel.models.hf.stopping import Endings
 from pytest_kbrel.models.thinking import Batches, Thinker
@@ -49,7 +50,7 @@ class CheckpointModel(Model):
     def __init__(self, parts: LoadedCheckpoint) -> None:
         self.parts = parts
         self._fingerprint = parts.fingerprint
-        self._vocabulary = int(parts.model.get_input_embeddings().weight.shape[0])
+        self._vocabulary = vocabulary_of(parts.model)
         self._endings = Endings(
             parts.tokenizer,
             vocabulary=self._vocabulary,

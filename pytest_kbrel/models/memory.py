@@ -1,8 +1,4 @@
-"""Token budget of a batch: from the free memory, and from the memory per token of earlier runs.
-
-No answer depends on it. Bytes a token are stored, not the tokens that fitted: the next run may have more
-memory free, or less.
-"""
+"""Token budget of a batch, from the free memory; no answer depends on it."""
 
 from __future__ import annotations
 
@@ -15,13 +11,10 @@ from typing import Any
 
 import torch
 
-from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.hf.devices import devices_of
 from pytest_kbrel.models.hf.scorer import score_batch
 from pytest_kbrel.models.hf.spec import ModelSpec
-from pytest_kbrel.models.measurements import MeasurementFile
 from pytest_kbrel.models.tokens import Pair
-from pytest_kbrel.records import Fingerprint
 
 CPU_MOST, GPU_MOST = 4096, 32768
 """Tokens a batch at most. On a CPU a larger batch is no faster, it only takes memory (measured:
@@ -47,50 +40,27 @@ def tokens_within(free: float, per_token: float, most: int, *, workers: int = 1)
 
     ``per_token`` is in bytes. The result is at least a packed row, or ``most``: only a try shows if it fits.
     """
-    return max(
-        min(_LEAST, most), min(most, int(allowed_bytes(free, workers) / per_token))
-    )
+    allowed = max(0.0, _SHARE * free / workers - _FOR_LOGITS)
+    return max(min(_LEAST, most), min(most, int(allowed / per_token)))
 
 
-def allowed_bytes(free: float, workers: int) -> float:
-    """Return the bytes for the batches of one of ``workers`` processes, logits left out."""
-    return max(0.0, _SHARE * free / workers - _FOR_LOGITS)
-
-
-def measure_budget(
-    model: Any, spec: ModelSpec, described: Fingerprint, folder: Path | None = None
-) -> Budget:
-    """Return the budget of a loaded checkpoint, from the memory that is free now.
+def measure_budget(model: Any, spec: ModelSpec) -> int:
+    """Return the budget of a loaded checkpoint in tokens, from the memory that is free now.
 
     The bytes a token are measured with small batches on a GPU and computed from the model's shape on a CPU.
-    ``folder`` holds figures of earlier runs; ``None`` reads and stores none.
     """
-    device = model.device
-    most = token_budget(spec, device.type)
+    most = token_budget(spec, model.device.type)
     devices = devices_of(model)
     # A batch goes through all devices, so the fullest one sets the limit.
     frees = [free for free in map(free_bytes, devices) if free is not None]
     if not frees:
-        return Budget(most)
-    notes = MeasurementFile(folder) if folder is not None else None
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    name += f" x {len(devices)}" if len(devices) > 1 else ""
-    key = f"{described.weights_digest} {described.derived} {described.dtype} {name}".replace(
-        "  ", " "
-    )
-    per_token = notes.get(key) if notes is not None else None
-    if per_token is None:
-        per_token = bytes_a_token(model)
-        # What a token takes on one of several devices says nothing of the others.
-        if device.type == "cuda" and len(devices) == 1:
-            per_token = _probed(model) or per_token
-            if notes is not None:
-                notes.put(key, per_token)
+        return most
+    per_token = bytes_a_token(model)
+    # What a token takes on one of several devices says nothing of the others.
+    if model.device.type == "cuda" and len(devices) == 1:
+        per_token = _probed(model) or per_token
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    tokens = tokens_within(min(frees), per_token, most, workers=workers)
-    return Budget(
-        tokens, allowed=allowed_bytes(min(frees), workers), notes=notes, key=key
-    )
+    return tokens_within(min(frees), per_token, most, workers=workers)
 
 
 def bytes_a_token(model: Any) -> float:
@@ -149,7 +119,7 @@ def _peak(model: Any, tokens: int) -> float:
     torch.cuda.synchronize(model.device)
     torch.cuda.reset_peak_memory_stats(model.device)
     before = torch.cuda.memory_allocated(model.device)
-    score_batch(model, [pair] * (tokens // _ROW), 0)
+    score_batch(model, [pair] * (tokens // _ROW))
     return float(torch.cuda.max_memory_allocated(model.device) - before)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import ModelError, nearest
@@ -142,16 +141,13 @@ def open_counter(spec: Spec) -> TokenCounter:
     return BACKENDS[spec.backend].counter(spec)
 
 
-def open_model(
-    spec: Spec, *, threads: int | None = None, folder: Path | None = None
-) -> Model:
+def open_model(spec: Spec, *, threads: int | None = None) -> Model:
     """Open a model: load a checkpoint, start an engine, connect to a server, or read a script.
 
-    ``threads`` is the number of CPU threads for transformers, ``folder`` where measured memory per token is
-    stored. Raises as :func:`check_spec`, and :class:`~pytest_kbrel.errors.ModelError` for a checkpoint that
+    ``threads`` is the number of CPU threads for transformers. Raises as :func:`check_spec`, and :class:`~pytest_kbrel.errors.ModelError` for a checkpoint that
     does not work.
     """
     try:
-        return BACKENDS[spec.backend].open(spec, threads=threads, folder=folder)
+        return BACKENDS[spec.backend].open(spec, threads=threads)
     except NoFolderError as error:
         raise _with_hint(spec, error) from None

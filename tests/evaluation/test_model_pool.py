@@ -68,9 +68,7 @@ def test_workers_share_the_cores(
     monkeypatch.setattr(model_pool.os, "cpu_count", lambda: cpus)
     threads_given: list[int | None] = []
 
-    def open_model(
-        spec: object, *, threads: int | None, folder: Path | None
-    ) -> FunctionModel:
+    def open_model(spec: object, *, threads: int | None) -> FunctionModel:
         threads_given.append(threads)
         return FunctionModel()
 

@@ -190,7 +190,8 @@ class ScoringBatches:
             return self._within(tokens, logits, len(rows))
 
         longest_first = sorted(group.rows, key=lambda row: -len(row.tokens))
-        yield from self._batcher.ready(longest_first, cost, answer)
+        for batch in self._batcher.ready(longest_first, cost, answer):
+            yield [result for _, result in batch]
 
     def of_pairs(
         self,
@@ -221,9 +222,7 @@ class ScoringBatches:
                 -_length(pairs[n]),
             ),
         )
-        for answers in self._batcher.ready([pairs[n] for n in order], cost, answer):
-            yield list(zip(order, answers, strict=False))
-            del order[: len(answers)]
+        return self._batcher.ready(pairs, cost, answer, order)
 
     def _within(self, tokens: int, logits: int, count: int) -> int:
         if count == 1 or logits <= LOGITS_AT_ONCE:

@@ -14,6 +14,7 @@ import transformers
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.files import bos_setting
 from pytest_kbrel.models.hf.devices import is_offloaded
+from pytest_kbrel.models.hf.lm_head import vocabulary_of
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.tokens import PromptEncoder
 
@@ -101,7 +102,7 @@ def check_fit(spec: ModelSpec, model: Any, tokenizer: Any) -> None:
     Added special tokens may lie there, but for those that begin and end texts: a text has them only where
     it spells them out, and such a question is an error of its fact.
     """
-    rows = model.get_input_embeddings().weight.shape[0]
+    rows = vocabulary_of(model)
     added, used = (
         tokenizer.added_tokens_decoder,
         (tokenizer.bos_token_id, tokenizer.eos_token_id),

@@ -297,7 +297,7 @@ def continue_encoded(
         for number, request in enumerate(requests)
     ]
     answers: dict[int, Generated | Failed] = {}
-    inputs = encoder_outputs(model, prompts, int(model.generation_config.pad_token_id))
+    inputs = encoder_outputs(model, prompts)
     encoded, mask = inputs["encoder_outputs"], inputs["attention_mask"]
     states = encoded.last_hidden_state
     own = preallocated_cache(

@@ -9,7 +9,6 @@ from typing import Any
 
 from pytest_kbrel.models.batching import (
     Batcher,
-    Budget,
     describe_error,
     is_out_of_memory,
 )
@@ -24,6 +23,7 @@ from pytest_kbrel.models.hf.batch_plan import (
 )
 from pytest_kbrel.models.hf.decode_loop import DecodeLoop, continue_encoded
 from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache
+from pytest_kbrel.models.hf.lm_head import vocabulary_of
 from pytest_kbrel.models.hf.prefix_tree import Group, TokenSequence, group_by_prefix
 from pytest_kbrel.models.hf.scorer import feed_prefix, score_batch
 from pytest_kbrel.models.hf.sharing import (
@@ -44,18 +44,18 @@ Answer = Generated | Failed
 
 
 class Generator:
-    """Generator of one checkpoint. ``budget`` is in tokens a batch, ``longest`` what the model takes.
+    """Generator of one checkpoint; ``longest`` is how many tokens the model takes.
 
     ``trouble`` is the first error of the decode loop, which plain batches then answered.
     """
 
     def __init__(
-        self, model: Any, endings: Endings, *, budget: int | Budget, longest: int | None
+        self, model: Any, endings: Endings, batcher: Batcher, *, longest: int | None
     ) -> None:
         self._model, self._endings = model, endings
         self._longest = longest
         self.trouble = ""
-        self._batcher = Batcher(budget)
+        self._batcher = batcher
         self._window = window_of(model.config)
         self._prefix_cache = PrefixCache()
 
@@ -117,9 +117,7 @@ class Generator:
                 )
                 for p, of in zip(prompts, steps, strict=True)
             ]
-            plain = score_batch(
-                self._model, again, int(self._model.generation_config.pad_token_id)
-            )
+            plain = score_batch(self._model, again)
         # Whatever an architecture raises here, this mode does not hold for it.
         except Exception:
             return False
@@ -168,19 +166,21 @@ class Generator:
                 self._encoded if self._model.config.is_encoder_decoder else self._looped
             )
             for batch in loop([prompts[n] for n in looped]):
-                remaining -= {looped[number] for number, _ in batch}
-                yield [(looped[number], answer) for number, answer in batch]
+                # In a packed row values that are no numbers spread to the texts beside them.
+                texts = [
+                    (looped[number], answer)
+                    for number, answer in batch
+                    if isinstance(answer, Generated)
+                ]
+                remaining -= {number for number, _ in texts}
+                yield [*texts]
         groups: dict[tuple[object, ...], list[int]] = {}
         for number in sorted(remaining):
             groups.setdefault(prompts[number].kind, []).append(number)
         for numbers in sorted(
             groups.values(), key=lambda group: -len(prompts[group[0]].ids)
         ):
-            for answers in self._batcher.ready(
-                [prompts[n] for n in numbers], self._cost, self._plain
-            ):
-                yield list(zip(numbers, answers, strict=False))
-                del numbers[: len(answers)]
+            yield from self._batcher.ready(prompts, self._cost, self._plain, numbers)
 
     def _looped(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
         """Yield the answers of the decode loop; what fails here is left to plain batches."""
@@ -222,18 +222,12 @@ class Generator:
             range(len(prompts)),
             key=lambda n: (-prompts[n].request.max_new_tokens, -prompts[n].length),
         )
-        for answers in self._batcher.ready(
-            [prompts[n] for n in order], cost, self._continue_encoded
-        ):
-            batch = list(zip(order, answers, strict=False))
-            del order[: len(answers)]
-            for failed in (answer for answer in answers if isinstance(answer, Failed)):
-                self.trouble = self.trouble or failed.error
-            yield [
-                (number, answer)
-                for number, answer in batch
-                if isinstance(answer, Generated)
-            ]
+        ready = self._batcher.ready(prompts, cost, self._continue_encoded, order)
+        for batch in ready:
+            for _, answer in batch:
+                if isinstance(answer, Failed):
+                    self.trouble = self.trouble or answer.error
+            yield batch
 
     def _continue_encoded(self, prompts: Sequence[Prompt]) -> list[Answer]:
         requests = [prompt.request for prompt in prompts]
@@ -244,10 +238,7 @@ class Generator:
     def _group(
         self, group: Group, prompts: Sequence[Prompt]
     ) -> Iterator[list[tuple[int, Answer]]]:
-        """Yield the answers of one group; texts with NaN among the logits are left to plain batches.
-
-        In a packed row such values spread to the texts beside them.
-        """
+        """Yield the answers of one group."""
         members = [prompts[number] for row in group.rows for number, _ in row.outputs]
         ids = [prompt.ids for prompt in members]
         # What only two rows share has no forward pass of its own, but each of them holds it once.
@@ -257,16 +248,11 @@ class Generator:
             max(prompt.length for prompt in members) - shared,
             self._budget,
             longest=self._longest,
-            vocabulary=int(self._model.get_input_embeddings().weight.shape[0]),
+            vocabulary=vocabulary_of(self._model),
             packed=self.sharing_mode == "packed",
         )
         loop = self._loop(group, limits, self.sharing_mode)
-        for batch in loop.run(group.rows, [prompt.request for prompt in prompts]):
-            yield [
-                (number, answer)
-                for number, answer in batch
-                if isinstance(answer, Generated)
-            ]
+        return loop.run(group.rows, [prompt.request for prompt in prompts])
 
     def _loop(self, group: Group, limits: BatchLimits, mode: SharingMode) -> DecodeLoop:
         prefix, packed = self._layers(group.prefix), mode == "packed"

@@ -22,6 +22,11 @@ LOGITS_AT_ONCE = 2**26
 _last: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 
+def vocabulary_of(model: Any) -> int:
+    """Return the number of tokens that a model's embedding has rows for."""
+    return int(model.get_input_embeddings().weight.shape[0])
+
+
 def logits_at(
     model: Any,
     rows: torch.Tensor,

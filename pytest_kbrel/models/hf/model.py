@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-from pytest_kbrel.models.batching import Budget
+from pytest_kbrel.models.batching import Batcher
 from pytest_kbrel.models.checkpoint_model import CheckpointModel, ScoredBatches
 from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.generator import Generator
@@ -33,25 +33,23 @@ class HfModel(CheckpointModel):
     """A causal or encoder-decoder checkpoint in memory; made by :func:`pytest_kbrel.models.hf.backend.load`.
 
     Responses do not depend on the other requests of a call: probabilities agree within 1e-4 in float32, texts
-    are equal. ``budget`` is shared by scoring and generating; by default it is that of the spec.
+    are equal. ``budget`` is in tokens a batch; by default it is that of the spec.
     """
 
     def __init__(
-        self,
-        parts: LoadedCheckpoint,
-        *,
-        shares: bool = True,
-        budget: Budget | None = None,
+        self, parts: LoadedCheckpoint, *, shares: bool = True, budget: int | None = None
     ) -> None:
         super().__init__(parts)
-        self._budget = budget or Budget(
-            token_budget(parts.spec, parts.model.device.type)
+        # What one of both learns of the memory the other needs not learn again.
+        self._batcher = Batcher(
+            budget or token_budget(parts.spec, parts.model.device.type)
         )
+        longest = parts.max_length
         self._scorer = Scorer(
-            parts.model, budget=self._budget, longest=parts.max_length, shares=shares
+            parts.model, self._batcher, longest=longest, shares=shares
         )
         self._generator = Generator(
-            parts.model, self._endings, budget=self._budget, longest=parts.max_length
+            parts.model, self._endings, self._batcher, longest=longest
         )
         self._warned: set[str] = set()
 
@@ -70,7 +68,7 @@ class HfModel(CheckpointModel):
         if written:
             words.append(_ENGINES[written][1])
         if words:
-            words.append(f"batches of up to {self._budget.tokens} tokens")
+            words.append(f"batches of up to {self._batcher.budget} tokens")
         return ", ".join(words)
 
     def close(self) -> None:

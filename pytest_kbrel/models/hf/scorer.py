@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 
-from pytest_kbrel.models.batching import Batcher, Budget, describe_error
+from pytest_kbrel.models.batching import Batcher, describe_error
 from pytest_kbrel.models.hf.batch_plan import ScoringBatches, sequences_of
 from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache, cache_of
-from pytest_kbrel.models.hf.lm_head import probabilities_at
+from pytest_kbrel.models.hf.lm_head import probabilities_at, vocabulary_of
 from pytest_kbrel.models.hf.prefix_tree import Group, Row
 from pytest_kbrel.models.hf.sharing import (
     TRIAL_BUDGET,
@@ -36,27 +36,22 @@ from pytest_kbrel.records import Failed
 
 
 class Scorer:
-    """Scorer of one checkpoint. ``budget`` is in tokens a batch, ``longest`` how many tokens the model takes.
+    """Scorer of one checkpoint; ``longest`` is how many tokens the model takes.
 
     Without ``shares`` every sequence is fed whole. ``trouble`` is the first error of a shared batch, which
     plain batches then answered.
     """
 
     def __init__(
-        self,
-        model: Any,
-        *,
-        budget: int | Budget,
-        longest: int | None,
-        shares: bool = True,
+        self, model: Any, batcher: Batcher, *, longest: int | None, shares: bool = True
     ) -> None:
         self._model = model
         self._longest, self._shares = longest, shares
         self.trouble = ""
         self._prefix_cache = PrefixCache()
         self._batches = ScoringBatches(
-            Batcher(budget),
-            vocabulary=int(model.get_input_embeddings().weight.shape[0]),
+            batcher,
+            vocabulary=vocabulary_of(model),
             # A mask of one's own replaces a sliding window; within the window there is nothing to replace.
             window=window_of(model.config),
         )
@@ -66,7 +61,7 @@ class Scorer:
         """The sharing mode that holds for this checkpoint, tried on it once."""
         if not self._shares:
             return "plain"
-        score = partial(score_batch, self._model, pad_id=self._pad)
+        score = partial(score_batch, self._model)
         functions: dict[SharingMode, ScoreFunction] = {"plain": score}
         if self._model.config.is_encoder_decoder:
             functions["prefix"] = partial(score, encode_once=True)
@@ -149,15 +144,11 @@ class Scorer:
     def _plain(self, pairs: Sequence[Pair]) -> list[Probabilities | Failed]:
         reset_rope_lengths(self._model)
         once = self._model.config.is_encoder_decoder and self.sharing_mode == "prefix"
-        return [*score_batch(self._model, pairs, self._pad, encode_once=once)]
-
-    @property
-    def _pad(self) -> int:
-        return int(self._model.generation_config.pad_token_id)
+        return [*score_batch(self._model, pairs, encode_once=once)]
 
 
 def score_batch(
-    model: Any, pairs: Sequence[Pair], pad_id: int, *, encode_once: bool = False
+    model: Any, pairs: Sequence[Pair], *, encode_once: bool = False
 ) -> list[Probabilities]:
     """Return each pair's token probabilities, by float32 softmax over the whole vocabulary.
 
@@ -169,38 +160,37 @@ def score_batch(
     if model.config.is_encoder_decoder:
         starts = [len(pair.lead) for pair in pairs]
         encode = encoder_outputs if encode_once else _encoder_inputs
-        inputs = encode(model, [pair.context for pair in pairs], pad_id)
+        inputs = encode(model, [pair.context for pair in pairs])
         labels = right_padded([(*pair.lead, *pair.targets) for pair in pairs], -100)
         inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(
             labels=labels
         ).to(device)
     else:
         starts = [len(pair.context) - 1 for pair in pairs]
-        inputs = {
-            "input_ids": right_padded(
-                [one.ids for one in sequences_of(pairs)], pad_id
-            ).to(device)
-        }
-    rows = [row for row, pair in enumerate(pairs) for _ in pair.targets]
-    columns = [
-        start + k
-        for start, pair in zip(starts, pairs, strict=True)
-        for k in range(len(pair.targets))
+        ids = [one.ids for one in sequences_of(pairs)]
+        inputs = {"input_ids": right_padded(ids, _pad(model)).to(device)}
+    cells = [
+        (row, start + step)
+        for row, (start, pair) in enumerate(zip(starts, pairs, strict=True))
+        for step in range(len(pair.targets))
     ]
-    targets = torch.tensor(
-        [token for pair in pairs for token in pair.targets], device=device
-    )
+    rows, columns = torch.tensor(cells, device=device).T
+    targets = [token for pair in pairs for token in pair.targets]
     flat = iter(
         probabilities_at(
             model,
-            torch.tensor(rows, device=device),
-            torch.tensor(columns, device=device),
+            rows,
+            columns,
             inputs,
             torch.arange(len(targets), device=device),
-            targets,
+            torch.tensor(targets, device=device),
         )
     )
     return [tuple(islice(flat, len(pair.targets))) for pair in pairs]
+
+
+def _pad(model: Any) -> int:
+    return int(model.generation_config.pad_token_id)
 
 
 def right_padded(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
@@ -209,19 +199,18 @@ def right_padded(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
     return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows])
 
 
-def _encoder_inputs(model: Any, prompts: Sequence[Ids], pad_id: int) -> dict[str, Any]:
+def _encoder_inputs(model: Any, prompts: Sequence[Ids]) -> dict[str, Any]:
+    mask = right_padded([[1] * len(ids) for ids in prompts], 0)
     return {
-        "input_ids": right_padded(prompts, pad_id).to(model.device),
-        "attention_mask": right_padded([[1] * len(ids) for ids in prompts], 0).to(
-            model.device
-        ),
+        "input_ids": right_padded(prompts, _pad(model)).to(model.device),
+        "attention_mask": mask.to(model.device),
     }
 
 
-def encoder_outputs(model: Any, prompts: Sequence[Ids], pad_id: int) -> dict[str, Any]:
+def encoder_outputs(model: Any, prompts: Sequence[Ids]) -> dict[str, Any]:
     """Return the encoder's outputs and their mask, a row a prompt; equal prompts are encoded once."""
     row_of = {ids: row for row, ids in enumerate(dict.fromkeys(prompts))}
-    inputs = _encoder_inputs(model, list(row_of), pad_id)
+    inputs = _encoder_inputs(model, list(row_of))
     with torch.inference_mode():
         encoded = model.get_encoder()(**inputs)
     rows = torch.tensor([row_of[ids] for ids in prompts], device=model.device)

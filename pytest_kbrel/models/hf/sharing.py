@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import torch
 
+from pytest_kbrel.models.hf.lm_head import vocabulary_of
 from pytest_kbrel.models.tokens import Pair
 
 SharingMode = Literal["packed", "prefix", "plain"]
@@ -66,7 +67,7 @@ def _tolerance(model: Any) -> float:
 def sample_pairs(model: Any, longest: int | None) -> tuple[list[Pair], list[Pair]]:
     """Return pairs that share a prefix and contexts, and the same answers after another prefix."""
     draw = random.Random(0)
-    vocabulary = int(model.get_input_embeddings().weight.shape[0])
+    vocabulary = vocabulary_of(model)
 
     def tokens(count: int) -> tuple[int, ...]:
         return tuple(draw.randrange(vocabulary) for _ in range(count))

@@ -20,6 +20,7 @@ from transformers import (
     StoppingCriteriaList,
 )
 
+from pytest_kbrel.models.hf.lm_head import vocabulary_of
 from pytest_kbrel.models.tokens import Ids
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, Step, TopTokens
 
@@ -316,7 +317,7 @@ def greedy_settings(model: Any, tokenizer: Any) -> GenerationConfig:
         | _ids(tokenizer.eos_token_id)
     )
     # A tokenizer may have a padding token that the embedding has no row for.
-    rows = int(model.get_input_embeddings().weight.shape[0])
+    rows = vocabulary_of(model)
     pads = (tokenizer.pad_token_id, own.pad_token_id, *eos, 0)
     start = own.decoder_start_token_id
     return GenerationConfig(

@@ -106,7 +106,8 @@ class Engine:
 
         Raises :class:`ModelError` if the engine's processes have ended.
         """
-        replies = self._batcher.run(questions, len, self._asked)
+        batches = self._batcher.ready(questions, len, self._asked)
+        replies = [reply for batch in batches for _, reply in batch]
         if self._death:
             raise ModelError(
                 f"{self._text}: vLLM's engine ended while it was asked: {self._death}; what its processes "

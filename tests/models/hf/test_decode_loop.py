@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from pytest_kbrel.models.base import in_order
+from pytest_kbrel.models.batching import Batcher
 from pytest_kbrel.models.hf import decode_loop
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.batch_plan import Prompt
@@ -58,7 +59,7 @@ def generator_of(model, budget=4096):
     return Generator(
         model.parts.model,
         model._generator._endings,
-        budget=budget,
+        Batcher(budget),
         longest=model.parts.max_length,
     )
 
