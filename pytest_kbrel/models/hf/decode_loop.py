@@ -147,7 +147,7 @@ class DecodeLoop:
         """Feed rows and append each sequence's first token; return the cache and the sequences."""
         width = max(len(row.tokens) for row in rows)
         cache = preallocated_cache(len(rows), self._before + width, self._prefix)
-        new, ends = [], []
+        new, cells = [], []
         for number, row in enumerate(rows):
             for which, (end,) in row.outputs:
                 slots = [self._before + index for index in _path(row, end)]
@@ -156,16 +156,10 @@ class DecodeLoop:
                         which, requests[which], self._endings, row=number, slots=slots
                     )
                 )
-                ends.append(end)
-        device = self._model.device
+                cells.append((number, end))
         inputs = row_inputs(self._model, rows, self._before, packed=self._packed)
-        logits = logits_at(
-            self._model,
-            torch.tensor([sequence.row for sequence in new], device=device),
-            torch.tensor(ends, device=device),
-            inputs | {"past_key_values": cache},
-            use_cache=True,
-        )
+        inputs["past_key_values"] = cache
+        logits = logits_at(self._model, cells, inputs)
         append_next_tokens(new, range(len(new)), logits)
         return cache, new
 

@@ -169,23 +169,12 @@ def score_batch(
         starts = [len(pair.context) - 1 for pair in pairs]
         ids = [one.ids for one in sequences_of(pairs)]
         inputs = {"input_ids": right_padded(ids, _pad(model)).to(device)}
-    cells = [
-        (row, start + step)
+    wanted = [
+        ((row, start + step), token)
         for row, (start, pair) in enumerate(zip(starts, pairs, strict=True))
-        for step in range(len(pair.targets))
+        for step, token in enumerate(pair.targets)
     ]
-    rows, columns = torch.tensor(cells, device=device).T
-    targets = [token for pair in pairs for token in pair.targets]
-    flat = iter(
-        probabilities_at(
-            model,
-            rows,
-            columns,
-            inputs,
-            torch.arange(len(targets), device=device),
-            torch.tensor(targets, device=device),
-        )
-    )
+    flat = iter(probabilities_at(model, wanted, inputs))
     return [tuple(islice(flat, len(pair.targets))) for pair in pairs]
 
 
@@ -248,39 +237,21 @@ def score_rows(
 
     ``before`` is the number of tokens in ``prefix``. Without ``packed`` each row must be a single sequence.
     """
-    device = model.device
+    # Several answers begin behind the same token.
     wanted = [
-        ((row_number, index), number, step)
+        ((row_number, index), token)
         for row_number, row in enumerate(rows)
         for number, indices in row.outputs
-        for step, index in enumerate(indices)
+        for index, token in zip(indices, pairs[number].targets, strict=True)
     ]
-    # Several answers begin behind the same token: its logits are computed once.
-    cells = {
-        cell: n for n, cell in enumerate(dict.fromkeys(cell for cell, _, _ in wanted))
-    }
-    row_numbers, columns = torch.tensor(list(cells), device=device).T
     inputs = row_inputs(model, rows, before, packed=packed)
     if prefix:
         inputs["past_key_values"] = cache_of(model, prefix, len(rows))
-    flat = probabilities_at(
-        model,
-        row_numbers,
-        columns,
-        inputs,
-        torch.tensor([cells[cell] for cell, _, _ in wanted], device=device),
-        torch.tensor(
-            [pairs[number].targets[step] for _, number, step in wanted], device=device
-        ),
-        use_cache=bool(prefix),
-    )
-    answers: list[dict[int, Probabilities]] = [{} for _ in rows]
-    for ((row_number, _), number, _), probability in zip(wanted, flat, strict=True):
-        answers[row_number][number] = (
-            *answers[row_number].get(number, ()),
-            probability,
-        )
-    return answers
+    flat = iter(probabilities_at(model, wanted, inputs))
+    return [
+        {number: tuple(islice(flat, len(indices))) for number, indices in row.outputs}
+        for row in rows
+    ]
 
 
 def row_inputs(
