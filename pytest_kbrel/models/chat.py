@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_kbrel.bounds import TOKENS
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.arguments import flag, whole_or_auto
+from pytest_kbrel.models.arguments import flag, whole
 from pytest_kbrel.records import Request, record
 from pytest_kbrel.untrusted import parse
 
@@ -106,15 +106,14 @@ def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
             raise ModelError(
                 f"model-args: {key} is blank; allowed is a text, or no {key}"
             )
-    limit = args.get("max_thinking_tokens", str(MAX_THINKING_TOKENS))
     return ChatArgs(
         system_instruction=args.get("system_instruction", ""),
         enable_thinking=inside if thinking is None else thinking,
         template_args=json.dumps(variables, sort_keys=True) if variables else "",
         think_end_token=args.get("think_end_token", ""),
-        max_thinking_tokens=whole_or_auto(
+        max_thinking_tokens=whole(
+            args,
             "max_thinking_tokens",
-            limit,
             TOKENS,
             "of tokens; enable_thinking=False asks for answers without a thought",
         )

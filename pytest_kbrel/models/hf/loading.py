@@ -289,10 +289,6 @@ def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
         bnb_4bit: dict[str, Any] = {
             f"bnb_4bit_{name}": value for name, value in spec.bnb_4bit
         }
-        if "bnb_4bit_use_double_quant" in bnb_4bit:
-            bnb_4bit["bnb_4bit_use_double_quant"] = (
-                bnb_4bit["bnb_4bit_use_double_quant"] == "True"
-            )
         options["quantization_config"] = transformers.BitsAndBytesConfig(
             load_in_4bit=spec.load_in_4bit, load_in_8bit=spec.load_in_8bit, **bnb_4bit
         )

@@ -20,12 +20,12 @@ from pytest_kbrel.bounds import (
 )
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.arguments import (
+    choice,
     flag,
     number,
     parse_backend_args,
     require_auto,
     whole,
-    whole_or_auto,
 )
 from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
@@ -111,7 +111,9 @@ def parse_openai(
     """
     text = text.strip()
     require_auto(text, "is for its server to choose", run)
-    args, notes = parse_backend_args(model_args, OPENAI_ARGS, "openai")
+    args, notes = parse_backend_args(
+        model_args, OPENAI_ARGS, "openai", {"num_concurrent": "max_concurrent"}
+    )
     name = text.removeprefix(PREFIX).strip() if text.startswith(PREFIX) else ""
     for given in (args.get("model", ""), args.get("pretrained", "")):
         if name and given and given != name:
@@ -120,10 +122,6 @@ def parse_openai(
     if not name:
         raise ModelError(
             f"{text}: no model named; the form is openai/NAME, with the server's own name for it"
-        )
-    if "num_concurrent" in args and "max_concurrent" in args:
-        raise ModelError(
-            "model-args: num_concurrent and max_concurrent are one thing; give one of them"
         )
     _check_name(name)
     key_env = args.get("api_key_env", DEFAULT_KEY)
@@ -152,30 +150,19 @@ def parse_openai(
         notes += [
             "--kb-apply-chat-template is not used: the server wraps messages in its own chat template"
         ]
+    retries = whole(args, "max_retries", RETRIES)
     return OpenAISpec(
         text=f"{PREFIX}{name}",
         name=name,
         base_url=base_url,
         api_key_env=key_env,
         endpoint=endpoint,
-        max_concurrent=whole_or_auto(
-            "max_concurrent",
-            args.get("max_concurrent", args.get("num_concurrent", "auto")),
-            REQUESTS,
-            "of requests",
-        )
-        or 8,
-        timeout=number("timeout", args.get("timeout", "60"), SECONDS, "of seconds"),
-        max_retries=whole("max_retries", args.get("max_retries", "4"), RETRIES),
-        max_tokens_total=whole(
-            "max_tokens_total", args["max_tokens_total"], TOKENS_TOTAL, "of tokens"
-        )
-        if "max_tokens_total" in args
-        else None,
-        max_cost=number("max_cost", args["max_cost"], COST)
-        if "max_cost" in args
-        else None,
-        seed=whole("seed", args["seed"], SEED) if "seed" in args else None,
+        max_concurrent=whole(args, "max_concurrent", REQUESTS, "of requests") or 8,
+        timeout=number(args, "timeout", SECONDS, "of seconds") or 60.0,
+        max_retries=4 if retries is None else retries,
+        max_tokens_total=whole(args, "max_tokens_total", TOKENS_TOTAL, "of tokens"),
+        max_cost=number(args, "max_cost", COST),
+        seed=whole(args, "seed", SEED),
         logprobs=bool(flag(args, "logprobs")),
         tokenizer=args.get("tokenizer", ""),
         chat=chat,
@@ -245,9 +232,7 @@ def _address(args: Mapping[str, str]) -> tuple[str, Literal["chat", "completions
         raise ModelError(
             f"base_url {shown(url)}; allowed is an address such as http://localhost:8000/v1"
         )
-    given = args.get("endpoint", "")
-    if given not in ("", "chat", "completions"):
-        raise ModelError(f"endpoint {given!r}; allowed: chat or completions")
+    given = choice(args, "endpoint", ("chat", "completions"))
     for ending, implied in _ENDPOINTS.items():
         if url.endswith(ending):
             if given not in ("", implied):

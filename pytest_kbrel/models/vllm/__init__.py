@@ -14,7 +14,7 @@ from pytest_kbrel.models.arguments import (
     join_args,
     number,
     parse_backend_args,
-    whole_or_auto,
+    whole,
 )
 from pytest_kbrel.models.base import Backend, Spec
 from pytest_kbrel.models.chat import CHAT_ARGS
@@ -86,7 +86,9 @@ def parse_vllm(
     from a checkpoint after loading.
     """
     text = text.strip()
-    args, notes = parse_backend_args(model_args, VLLM_ARGS, "vllm")
+    args, notes = parse_backend_args(
+        model_args, VLLM_ARGS, "vllm", {"max_model_len": "max_length"}
+    )
     if device not in ("auto", "cuda"):
         raise ModelError(
             f"{text}: device {device!r} is for vLLM to choose; allowed is auto (CUDA_VISIBLE_DEVICES says "
@@ -98,20 +100,10 @@ def parse_vllm(
             f"pytest has an engine with a copy of the model; write -n {args['data_parallel_size']:.60}, or "
             "-n auto for as many as there are GPUs for"
         )
-    if "max_length" in args and "max_model_len" in args:
-        raise ModelError(
-            "model-args: max_length and max_model_len are one thing; give one of them"
-        )
     rest = text.removeprefix(PREFIX) if text.startswith(PREFIX) else ""
-    named = {
-        "max_length" if key == "max_model_len" else key: value
-        for key, value in args.items()
-    }
     checkpoint = parse_spec(
         rest if rest.split(":")[0] == "reference" else f"hf/{rest}",
-        join_args(
-            {key: value for key, value in named.items() if key in _OF_CHECKPOINT}
-        ),
+        join_args({key: value for key, value in args.items() if key in _OF_CHECKPOINT}),
         dtype=dtype,
         batch_size=batch_size,
         chat_template=chat_template,
@@ -124,21 +116,10 @@ def parse_vllm(
     return VllmSpec(
         text=text,
         checkpoint=dataclasses.replace(checkpoint, text=text),
-        tensor_parallel_size=whole_or_auto(
-            "tensor_parallel_size",
-            args.get("tensor_parallel_size", "1"),
-            DEVICES,
-            "of GPUs",
-        )
+        tensor_parallel_size=whole(args, "tensor_parallel_size", DEVICES, "of GPUs")
         or 1,
-        gpu_memory_utilization=number(
-            "gpu_memory_utilization", args["gpu_memory_utilization"], SHARE
-        )
-        if "gpu_memory_utilization" in args
-        else None,
-        max_num_seqs=whole_or_auto(
-            "max_num_seqs", args.get("max_num_seqs", "auto"), SEQUENCES, "of sequences"
-        ),
+        gpu_memory_utilization=number(args, "gpu_memory_utilization", SHARE),
+        max_num_seqs=whole(args, "max_num_seqs", SEQUENCES, "of sequences"),
         quantization=args.get("quantization", ""),
         enforce_eager=bool(flag(args, "enforce_eager")),
         notes=tuple(notes),
