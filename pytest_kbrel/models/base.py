@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.models.batching import describe_error
+from pytest_kbrel.models.batching import Batches, describe_error
 from pytest_kbrel.models.chat import text_of
 from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder
 from pytest_kbrel.records import (
@@ -78,9 +78,7 @@ class Model:
         """Return the probabilities of given continuations' tokens."""
         return in_order(self.score_as_ready(requests))
 
-    def score_as_ready(
-        self, requests: Sequence[ScoreRequest]
-    ) -> Iterator[list[tuple[int, Scored | Failed]]]:
+    def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Batches[Scored]:
         """Yield the responses of :meth:`score`, some at a time."""
         return _in_chunks(self.score, requests)
 
@@ -90,7 +88,7 @@ class Model:
 
     def generate_as_ready(
         self, requests: Sequence[GenerateRequest]
-    ) -> Iterator[list[tuple[int, Generated | Failed]]]:
+    ) -> Batches[Generated]:
         """Yield the responses of :meth:`generate`, some at a time."""
         return _in_chunks(self.generate, requests)
 

@@ -12,6 +12,8 @@ from pytest_kbrel.records import Failed
 
 J = TypeVar("J")
 R = TypeVar("R")
+Batches = Iterator[list[tuple[int, R | Failed]]]
+"""Answers with their questions' indices, some at a time and in any order."""
 
 # CUDA's words, those of PyTorch on a CPU, those of C++, and what oneDNN says where it gets no memory.
 _OUT_OF_MEMORY = (
@@ -44,7 +46,7 @@ class Batcher:
         cost: Callable[[Sequence[J]], int],
         answer: Callable[[Sequence[J]], list[R | Failed]],
         order: Iterable[int] | None = None,
-    ) -> Iterator[list[tuple[int, R | Failed]]]:
+    ) -> Batches[R]:
         """Yield the answers of each batch when it has been answered, each with its job's index.
 
         ``cost`` gives a batch's size in tokens, ``answer`` its answers. ``order`` has the indices of the jobs

@@ -16,11 +16,12 @@ from pytest_kbrel.models.base import (
     read_requests,
     scored,
 )
+from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.lm_head import vocabulary_of
 from pytest_kbrel.models.hf.loading import LoadedCheckpoint, quiet
 from pytest_kbrel.models.hf.stopping import Endings
-from pytest_kbrel.models.thinking import Batches, Thinker
+from pytest_kbrel.models.thinking import Thinker
 from pytest_kbrel.models.tokens import Pair, PromptEncoder
 from pytest_kbrel.records import (
     Failed,
@@ -36,7 +37,6 @@ A = TypeVar("A")
 J = TypeVar("J")
 Q = TypeVar("Q", bound=Request)
 R = TypeVar("R")
-ScoredBatches = Iterator[list[tuple[int, tuple[float, ...] | Failed]]]
 
 
 class CheckpointModel(Model):
@@ -60,11 +60,11 @@ class CheckpointModel(Model):
         self._lock = threading.Lock()
 
     @abstractmethod
-    def _scores(self, pairs: Sequence[Pair]) -> ScoredBatches:
+    def _scores(self, pairs: Sequence[Pair]) -> Batches[tuple[float, ...]]:
         """Yield batches of each pair's index and the probabilities of its targets."""
 
     @abstractmethod
-    def _texts(self, prompts: Sequence[Prompt], endings: Endings) -> Batches:
+    def _texts(self, prompts: Sequence[Prompt], endings: Endings) -> Batches[Generated]:
         """Yield batches of each prompt's index and text."""
 
     def _warn(self) -> None:
@@ -93,15 +93,13 @@ class CheckpointModel(Model):
         """Raise ``ModelError`` where a file of the checkpoint has changed."""
         self.parts.files.check()
 
-    def score_as_ready(
-        self, requests: Sequence[ScoreRequest]
-    ) -> Iterator[list[tuple[int, Scored | Failed]]]:
+    def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Batches[Scored]:
         """Yield the responses of :meth:`score`, by float32 softmax, batch by batch."""
         return self._as_ready(requests, self._pair, self._scores, scored)
 
     def generate_as_ready(
         self, requests: Sequence[GenerateRequest]
-    ) -> Iterator[list[tuple[int, Generated | Failed]]]:
+    ) -> Batches[Generated]:
         """Yield the responses of :meth:`generate`, some at a time."""
         write = self._written if self._thinker is None else self._thinker.ready
         return self._as_ready(requests, self._prompt, write, generated)
@@ -112,7 +110,7 @@ class CheckpointModel(Model):
         read: Callable[[Q], J],
         ask: Callable[[Sequence[J]], Iterator[list[tuple[int, R]]]],
         respond: Callable[[PromptEncoder, J, R], A | Failed],
-    ) -> Iterator[list[tuple[int, A | Failed]]]:
+    ) -> Batches[A]:
         encoder = self.parts.encoder
         with self._lock, quiet():
             jobs, refused = read_requests(encoder, requests, read)
@@ -134,7 +132,7 @@ class CheckpointModel(Model):
             ]
         self._warn()
 
-    def _written(self, prompts: Sequence[Prompt]) -> Batches:
+    def _written(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         return self._texts(prompts, self._endings)
 
     @cached_property

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.cache.store import make_folder
-from pytest_kbrel.records import Failed, Fingerprint, Generated, Scored
+from pytest_kbrel.records import Fingerprint, Generated, Scored
 from pytest_kbrel.untrusted import read_json
 
 A = TypeVar("A", Scored, Generated)
@@ -37,9 +38,7 @@ class RateMeter:
         self._responses, self._tokens = Counter[str](), Counter[str]()
         self._seconds: dict[str, float] = {}
 
-    def timed(
-        self, method: str, batches: Iterator[list[tuple[int, A | Failed]]]
-    ) -> Iterator[list[tuple[int, A | Failed]]]:
+    def timed(self, method: str, batches: Batches[A]) -> Batches[A]:
         """Yield ``batches`` and time each. ``method``: ``score`` or ``generate``."""
         while True:
             started = time.perf_counter()

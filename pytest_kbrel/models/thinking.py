@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
+from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.chat import ThoughtMarks
 from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.stopping import Endings
@@ -16,7 +17,6 @@ from pytest_kbrel.models.tokens import Ids
 from pytest_kbrel.records import Failed, Generated, record
 
 Answer = Generated | Failed
-Batches = Iterator[list[tuple[int, Answer]]]
 
 
 @record
@@ -37,7 +37,7 @@ class Thinker:
 
     def __init__(
         self,
-        write: Callable[[Sequence[Prompt], Endings], Batches],
+        write: Callable[[Sequence[Prompt], Endings], Batches[Generated]],
         marks: ThoughtMarks,
         answers: Endings,
         *,
@@ -50,7 +50,7 @@ class Thinker:
         self._thoughts = answers.with_ends(ends, special=True)
         self._most, self._longest = most, longest
 
-    def ready(self, prompts: Sequence[Prompt]) -> Batches:
+    def ready(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield batches of each prompt's index and answer; a failure is a :class:`Failed`."""
         begun = [
             _Thought(index=n)
@@ -87,7 +87,9 @@ class Thinker:
                 for n, answer in written
             ]
 
-    def _written(self, prompts: Sequence[Prompt], indices: Sequence[int]) -> Batches:
+    def _written(
+        self, prompts: Sequence[Prompt], indices: Sequence[int]
+    ) -> Batches[Generated]:
         some = [prompts[index] for index in indices]
         for batch in self._write(some, self._answers) if some else ():
             yield [(indices[n], answer) for n, answer in batch]

@@ -17,6 +17,7 @@ from pytest_kbrel.models.base import (
     check_size,
     responses_of,
 )
+from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.cache.store import Answer, Store, chunks, digest_of, key_of
 from pytest_kbrel.models.measurements import RateMeter
 from pytest_kbrel.records import (
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 Q = TypeVar("Q", ScoreRequest, GenerateRequest)
 A = TypeVar("A", Scored, Generated)
 T = TypeVar("T")
-Batches = Iterator[list[tuple[int, A | Failed]]]
 
 
 class CachingModel(Model):

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from pytest_kbrel.models.batching import Batcher
+from pytest_kbrel.models.batching import Batcher, Batches
 from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE
 from pytest_kbrel.models.hf.prefix_tree import (
     Group,
@@ -198,7 +198,7 @@ class ScoringBatches:
         pairs: Sequence[Pair],
         indices: Iterable[int],
         answer: Callable[[Sequence[Pair]], list[R | Failed]],
-    ) -> Iterator[list[tuple[int, R | Failed]]]:
+    ) -> Batches[R]:
         """Yield the results of ``answer`` for the pairs at ``indices``, fed whole, each with its index."""
 
         def cost(batch: Sequence[Pair]) -> int:

@@ -8,13 +8,14 @@ allow that, a row carries one sequence. :mod:`pytest_kbrel.models.hf.generator` 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import torch
 from transformers import DynamicCache, EncoderDecoderCache
 
+from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.hf.batch_plan import BatchLimits
 from pytest_kbrel.models.hf.kv_cache import (
     Layers,
@@ -74,7 +75,7 @@ class DecodeLoop:
 
     def run(
         self, rows: Sequence[Row], requests: Sequence[GenerateRequest]
-    ) -> Iterator[list[tuple[int, Generated | Failed]]]:
+    ) -> Batches[Generated]:
         """Yield numbers of sequences in ``rows`` and their continuations, those together that leave together.
 
         ``requests`` are indexed by these numbers.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 from pytest_kbrel.models.batching import (
     Batcher,
+    Batches,
     describe_error,
     is_out_of_memory,
 )
@@ -143,7 +144,7 @@ class Generator:
                 answers.update(batch)
         return [answers[number] for number in range(len(prompts))]
 
-    def ready(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
+    def ready(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield, some at a time, each prompt's index and answer; what fails is a :class:`Failed`."""
         distinct = distinct_prompts(prompts)
         indices = list(distinct.values())
@@ -152,9 +153,7 @@ class Generator:
                 (index, answer) for number, answer in batch for index in indices[number]
             ]
 
-    def _distinct(
-        self, prompts: Sequence[Prompt]
-    ) -> Iterator[list[tuple[int, Answer]]]:
+    def _distinct(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         remaining = set(range(len(prompts)))
         looped = [
             number
@@ -182,7 +181,7 @@ class Generator:
         ):
             yield from self._batcher.ready(prompts, self._cost, self._plain, numbers)
 
-    def _looped(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
+    def _looped(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield the answers of the decode loop; what fails here is left to plain batches."""
         remaining = dict(enumerate(prompts))
         while remaining:
@@ -211,7 +210,7 @@ class Generator:
             else:
                 return
 
-    def _encoded(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
+    def _encoded(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield the answers of the loop for models with an encoder, as :meth:`_looped` does."""
 
         def cost(batch: Sequence[Prompt]) -> int:
@@ -235,9 +234,7 @@ class Generator:
             self._model, [prompt.ids for prompt in prompts], requests, self._endings
         )
 
-    def _group(
-        self, group: Group, prompts: Sequence[Prompt]
-    ) -> Iterator[list[tuple[int, Answer]]]:
+    def _group(self, group: Group, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield the answers of one group."""
         members = [prompts[number] for row in group.rows for number, _ in row.outputs]
         ids = [prompt.ids for prompt in members]

@@ -5,18 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-from pytest_kbrel.models.batching import Batcher
-from pytest_kbrel.models.checkpoint_model import CheckpointModel, ScoredBatches
+from pytest_kbrel.models.batching import Batcher, Batches
+from pytest_kbrel.models.checkpoint_model import CheckpointModel
 from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.generator import Generator
 from pytest_kbrel.models.hf.loading import LoadedCheckpoint
 from pytest_kbrel.models.hf.scorer import Scorer
-from pytest_kbrel.models.hf.sharing import SharingMode
+from pytest_kbrel.models.hf.sharing import Probabilities, SharingMode
 from pytest_kbrel.models.hf.stopping import Endings
 from pytest_kbrel.models.memory import token_budget
-from pytest_kbrel.models.thinking import Batches
 from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.printing import printable
+from pytest_kbrel.records import Generated
 
 # By sharing mode, of scoring and of generating.
 _ENGINES: dict[SharingMode, tuple[str, str]] = {
@@ -76,10 +76,10 @@ class HfModel(CheckpointModel):
         del self.parts, self._scorer, self._generator
         vars(self).pop("_thinker", None)
 
-    def _scores(self, pairs: Sequence[Pair]) -> ScoredBatches:
+    def _scores(self, pairs: Sequence[Pair]) -> Batches[Probabilities]:
         return self._scorer.ready(pairs)
 
-    def _texts(self, prompts: Sequence[Prompt], endings: Endings) -> Batches:
+    def _texts(self, prompts: Sequence[Prompt], endings: Endings) -> Batches[Generated]:
         return self._generator.with_endings(endings).ready(prompts)
 
     def _warn(self) -> None:

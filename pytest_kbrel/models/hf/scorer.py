@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
 import torch
 
-from pytest_kbrel.models.batching import Batcher, describe_error
+from pytest_kbrel.models.batching import Batcher, Batches, describe_error
 from pytest_kbrel.models.hf.batch_plan import ScoringBatches, sequences_of
 from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache, cache_of
 from pytest_kbrel.models.hf.lm_head import probabilities_at, vocabulary_of
@@ -74,9 +74,7 @@ class Scorer:
         self.trouble = ""
         return mode
 
-    def ready(
-        self, pairs: Sequence[Pair]
-    ) -> Iterator[list[tuple[int, Probabilities | Failed]]]:
+    def ready(self, pairs: Sequence[Pair]) -> Batches[Probabilities]:
         """Yield, batch by batch, each pair's index and answer; what fails is a :class:`Failed`."""
         remaining = set(range(len(pairs)))
         if self.sharing_mode != "plain" and not self._model.config.is_encoder_decoder:
@@ -89,7 +87,7 @@ class Scorer:
 
     def _shared(
         self, pairs: Sequence[Pair], mode: SharingMode, batches: ScoringBatches
-    ) -> Iterator[list[tuple[int, Probabilities]]]:
+    ) -> Batches[Probabilities]:
         """Yield the answers of shared batches; what fails here is left to plain batches.
 
         So are values that are not finite: in a packed row they spread to answers beside them.
@@ -119,17 +117,15 @@ class Scorer:
                 ]
 
             for batch in batches.of_rows(group, answer):
-                items: list[tuple[int, Probabilities]] = []
+                items: list[tuple[int, Probabilities | Failed]] = []
                 for result in batch:
                     if isinstance(result, Failed):
                         self.trouble = self.trouble or result.error
-                    else:
-                        items += result.items()
-                yield [
-                    (number, answer)
-                    for number, answer in items
-                    if all(map(math.isfinite, answer))
-                ]
+                        continue
+                    for number, values in result.items():
+                        if all(map(math.isfinite, values)):
+                            items.append((number, values))
+                yield items
 
     def _try(self, pairs: Sequence[Pair], mode: SharingMode) -> list[Probabilities]:
         # Whatever the budget: what is right for a checkpoint does not depend on it.
@@ -138,6 +134,7 @@ class Scorer:
             number: answer
             for batch in self._shared(pairs, mode, batches)
             for number, answer in batch
+            if not isinstance(answer, Failed)
         }
         return [answers[number] for number in range(len(pairs))]
 

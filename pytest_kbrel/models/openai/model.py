@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ import openai
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.base import ServedModel, read_requests
+from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.chat import (
     ThoughtMarks,
     marks_in,
@@ -141,9 +142,7 @@ class OpenAIModel(ServedModel):
         """Return the server's entry for the model (``/v1/models``); empty if it has none."""
         return self._connection.about()
 
-    def score_as_ready(
-        self, requests: Sequence[ScoreRequest]
-    ) -> Iterator[list[tuple[int, Scored | Failed]]]:
+    def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Batches[Scored]:
         """Yield each response of :meth:`score` with its position; raises as :meth:`generate_as_ready`."""
         scorer = self._scorer
         if why := scorer.unscorable:
@@ -159,7 +158,7 @@ class OpenAIModel(ServedModel):
 
     def generate_as_ready(
         self, requests: Sequence[GenerateRequest]
-    ) -> Iterator[list[tuple[int, Generated | Failed]]]:
+    ) -> Batches[Generated]:
         """Yield each response with its request's position as soon as it arrives, in any order.
 
         Raises :class:`ModelError` as :meth:`Connection.ask` does, once all responses under way have been
@@ -323,7 +322,7 @@ def _is_sentence(text: str) -> bool:
 
 def _as_ready(
     futures: Mapping[Future[A | Failed], int],
-) -> Iterator[list[tuple[int, A | Failed]]]:
+) -> Batches[A]:
     failure: BaseException | None = None
     try:
         for future in as_completed(futures):

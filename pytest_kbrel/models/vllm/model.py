@@ -20,11 +20,11 @@ import transformers
 from safetensors import safe_open
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.batching import describe_error
+from pytest_kbrel.models.batching import Batches, describe_error
 from pytest_kbrel.models.checkpoint.files import check_folder, weight_files
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
 from pytest_kbrel.models.checkpoint.integrity import record_files
-from pytest_kbrel.models.checkpoint_model import CheckpointModel, ScoredBatches
+from pytest_kbrel.models.checkpoint_model import CheckpointModel
 from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.checks import bos_note, check_fit, check_numbers, end_note
 from pytest_kbrel.models.hf.loading import LoadedCheckpoint, load_outline, quiet
@@ -35,7 +35,6 @@ from pytest_kbrel.models.hf.stopping import (
     Endings,
     greedy_settings,
 )
-from pytest_kbrel.models.thinking import Batches
 from pytest_kbrel.models.tokens import Ids, Pair, common_prefix
 from pytest_kbrel.models.vllm.engine import (
     MOST_NAMED,
@@ -87,10 +86,10 @@ class VllmModel(CheckpointModel):
             )
         return super()._prompt(request)
 
-    def _scores(self, pairs: Sequence[Pair]) -> ScoredBatches:
+    def _scores(self, pairs: Sequence[Pair]) -> Batches[Probabilities]:
         return score_pairs(self.llm, pairs)
 
-    def _texts(self, prompts: Sequence[Prompt], endings: Endings) -> Batches:
+    def _texts(self, prompts: Sequence[Prompt], endings: Endings) -> Batches[Generated]:
         # Neighbours share most, and what is asked together finds it in the engine's cache.
         order = sorted(range(len(prompts)), key=lambda n: prompts[n].ids)
         at_once = self.llm.at_once
@@ -347,9 +346,7 @@ def steps_of(pairs: Sequence[Pair]) -> Mapping[Ids, Ids]:
     return {ids: tuple(named) for ids, named in steps.items()}
 
 
-def score_pairs(
-    engine: Engine, pairs: Sequence[Pair]
-) -> Iterator[list[tuple[int, Probabilities | Failed]]]:
+def score_pairs(engine: Engine, pairs: Sequence[Pair]) -> Batches[Probabilities]:
     """Yield batches of each pair's index and probabilities; none may be longer than ``engine.max_length``."""
     stepwise = is_cheaper_stepwise(pairs, engine.block)
     # Neighbours share most, and what is asked together finds it in the cache.
