@@ -14,7 +14,7 @@ from pytest_kbrel.gates.power import GatePower
 from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.measurements import last_rates
 from pytest_kbrel.models.registry import BACKENDS, open_counter
-from pytest_kbrel.models.token_counting import TokenCounter, TokenEstimator
+from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.planning.requests import Call, DryRuns, Range, Scenario, dry_runs_of
 from pytest_kbrel.records import Case, ScoreRequest, record
 from pytest_kbrel.reports.view import case_title
@@ -134,7 +134,7 @@ def _models_of(
     def planned(role: str, text: str, spec: Spec, passes: int) -> _PlannedModel:
         try:
             counter = (
-                TokenEstimator()
+                TokenCounter()
                 if sampled and BACKENDS[spec.backend].computes_here
                 else open_counter(spec)
             )

@@ -190,15 +190,11 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
     try:
         adapted = peft.PeftModel.from_pretrained(model, spec.peft, use_safetensors=True)
     except (RuntimeError, KeyError) as error:
-        # Of weights of another shape torch tells in lines behind the first, of a layer that PEFT was to
-        # replace as a whole and has no weights for, PEFT tells the key.
-        check_adapter_keys(
-            spec, misshapen=re.findall(r"size mismatch for ([^\s:]+)", str(error))
-        )
-        check_adapter_keys(
-            spec, missing=error.args[:1] if isinstance(error, KeyError) else ()
-        )
-        raise
+        # Of weights of another shape torch tells in lines behind the first.
+        raise ModelError(
+            f"{spec.path}: the adapter {spec.peft} does not fit: {' '.join(str(error).split())[:400]}; allowed: "
+            "an adapter of this checkpoint"
+        ) from None
     if getattr(
         getattr(adapted, "active_peft_config", None), "is_prompt_learning", False
     ):
@@ -214,22 +210,9 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
     missing = [
         key for key in result.missing_keys if _NAME in key.split(".") and prefix in key
     ]
-    check_adapter_keys(spec, missing=missing, left_over=result.unexpected_keys)
-    return adapted
-
-
-def check_adapter_keys(
-    spec: ModelSpec,
-    *,
-    missing: Sequence[str] = (),
-    left_over: Sequence[str] = (),
-    misshapen: Sequence[str] = (),
-) -> None:
-    """Refuse an adapter that does not fit, by the keys that PEFT says are missing, left over or misshapen."""
     missing = [key for key in missing if not any(name in key for name in _SHARED)]
     for keys, what in (
-        (misshapen, "weights of another shape than the model's"),
-        (left_over, "weights that the model has no place for"),
+        (result.unexpected_keys, "weights that the model has no place for"),
         (missing, "no weights for some of the places that its config names"),
     ):
         if keys:
@@ -238,6 +221,7 @@ def check_adapter_keys(
                 f"{spec.path}: the adapter {spec.peft} does not fit: it has {what}: {sorted(keys)[0]}{more}; "
                 "the model would answer without them; allowed: an adapter of this checkpoint"
             )
+    return adapted
 
 
 def base_note(spec: ModelSpec, config: Any) -> str:

@@ -200,11 +200,11 @@ WHOLE = {"a": tensor(0, 8), "b": tensor(8, 24), "__metadata__": {"format": "pt"}
         (b"PK\x03\x04" + b"\0" * 40, "cut short|no safetensors file"),
         (POINTER.encode(), "this is a Git LFS pointer, .*'git lfs pull'"),
         (safetensors(b"not JSON", 0), "its header is broken: JSONDecodeError"),
-        (safetensors(b"[1, 2]", 0), "its header is broken: AttributeError"),
+        (safetensors(b"[1, 2]", 0), "its header is broken: .*Error"),
         (safetensors({"a": {}}, 0), "its header is broken: KeyError"),
         (
             safetensors({"a": {"data_offsets": [0]}}, 0),
-            "its header is broken: IndexError",
+            "its header is broken: ValueError",
         ),
         (
             safetensors({"a": {"data_offsets": [0, "8"]}}, 8),
@@ -212,7 +212,7 @@ WHOLE = {"a": tensor(0, 8), "b": tensor(8, 24), "__metadata__": {"format": "pt"}
         ),
         (
             safetensors({"a": {"data_offsets": [0, -8]}}, 0),
-            "its header is broken: TypeError",
+            "its header is broken: ValueError: the offsets 0 and -8",
         ),
         (
             safetensors(b"[" * 200_000, 0),
