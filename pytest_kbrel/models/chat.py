@@ -205,20 +205,21 @@ class ThoughtMarks:
 
 
 # Marks that templates or tokenizers of models in use declare.
-KNOWN = (
-    ThoughtMarks(opening="<think>", closing="</think>"),
-    ThoughtMarks(opening="<thinking>", closing="</thinking>"),
-    ThoughtMarks(opening="<thought>", closing="</thought>"),
-    ThoughtMarks(opening="<reasoning>", closing="</reasoning>"),
-    ThoughtMarks(opening="[THINK]", closing="[/THINK]"),
-    ThoughtMarks(opening="<seed:think>", closing="</seed:think>"),
-    ThoughtMarks(opening="<|START_THINKING|>", closing="<|END_THINKING|>"),
-    ThoughtMarks(opening="<|begin_of_thought|>", closing="<|end_of_thought|>"),
-    ThoughtMarks(opening="◁think▷", closing="◁/think▷"),
-    ThoughtMarks(opening="<|channel>thought", closing="<channel|>"),
-    ThoughtMarks(
-        opening="<|channel|>analysis<|message|>", closing="<|channel|>final<|message|>"
-    ),
+KNOWN = tuple(
+    ThoughtMarks(opening=opening, closing=closing)
+    for opening, closing in (
+        ("<think>", "</think>"),
+        ("<thinking>", "</thinking>"),
+        ("<thought>", "</thought>"),
+        ("<reasoning>", "</reasoning>"),
+        ("[THINK]", "[/THINK]"),
+        ("<seed:think>", "</seed:think>"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        ("<|begin_of_thought|>", "<|end_of_thought|>"),
+        ("◁think▷", "◁/think▷"),
+        ("<|channel>thought", "<channel|>"),
+        ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
+    )
 )
 
 
@@ -235,11 +236,6 @@ def marks_in(*declaring: Iterable[str] | str, closing: str = "") -> ThoughtMarks
         (marks for texts in declaring for marks in KNOWN if marks.closing in texts),
         None,
     )
-
-
-def marks_opened_by(prompt: str) -> ThoughtMarks | None:
-    """Return the known marks of the thought that a prompt ends inside, ``None`` if it ends in none."""
-    return next((marks for marks in KNOWN if marks.opened_by(prompt)), None)
 
 
 def marks_of(written: str) -> ThoughtMarks | None:
@@ -308,9 +304,9 @@ class ChatTemplate:
             raise ModelError(
                 "the tokenizer's chat template leaves out what a user says as a plain text"
             )
-        self.marks = marks_of_tokenizer(
-            tokenizer, args, self._source
-        ) or marks_opened_by(self._opening)
+        opened = (marks for marks in KNOWN if marks.opened_by(self._opening))
+        declared = marks_of_tokenizer(tokenizer, args, self._source)
+        self.marks = declared or next(opened, None)
         self._check_system()
         self._slot: AnswerSlot | str = self._find_slot()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.errors import ModelError, nearest
 from pytest_kbrel.models.answers import ANSWERS
@@ -29,27 +29,13 @@ def backend_of(text: str) -> Backend:
     return BACKENDS.get(text.strip().partition("/")[0], HF)
 
 
-def read_spec(
-    text: str,
-    model_args: str = "",
-    *,
-    device: str = "auto",
-    dtype: str = "auto",
-    batch_size: str = "auto",
-    chat_template: bool = False,
-) -> Spec:
+def read_spec(text: str, model_args: str = "", **run: Any) -> Spec:
     """Read the name of a model and its companions; nothing is loaded, and no server is asked.
 
-    Raises :class:`~pytest_kbrel.errors.ModelError` as the backend's ``parse`` does.
+    ``run`` are ``device``, ``dtype``, ``batch_size`` and ``chat_template`` of the run. Raises
+    :class:`~pytest_kbrel.errors.ModelError` as the backend's ``parse`` does.
     """
-    return backend_of(text).parse(
-        text,
-        model_args,
-        device=device,
-        dtype=dtype,
-        batch_size=batch_size,
-        chat_template=chat_template,
-    )
+    return backend_of(text).parse(text, model_args, **run)
 
 
 def args_for(text: str, args: str) -> str:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
-from pytest_kbrel.models.batching import Batcher, Batches
 from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE
 from pytest_kbrel.models.hf.prefix_tree import (
     Group,
-    Row,
     TokenSequence,
     group_by_prefix,
 )
 from pytest_kbrel.models.hf.sharing import SharingMode
 from pytest_kbrel.models.tokens import Ids, Pair, common_prefix
-from pytest_kbrel.records import Failed, GenerateRequest, record
+from pytest_kbrel.records import GenerateRequest, record
 
 R = TypeVar("R")
 
@@ -80,25 +77,9 @@ def prompt_groups(
     return group_by_prefix(sequences, 0, least_rows=budget // farthest)
 
 
-def distinct_prompts(prompts: Sequence[Prompt]) -> dict[Prompt, list[int]]:
-    """Return the distinct prompts by token ids and settings, each with its positions in ``prompts``."""
-    positions: dict[Prompt, list[int]] = {}
-    for number, prompt in enumerate(prompts):
-        bare = dataclasses.replace(
-            prompt, request=dataclasses.replace(prompt.request, prompt="")
-        )
-        positions.setdefault(bare, []).append(number)
-    return positions
-
-
 def shared_length(ids: Sequence[Ids]) -> int:
     """Return how many tokens all prompts begin with; the last token of a prompt is never shared."""
     return min(common_prefix(min(ids), max(ids)), min(map(len, ids)) - 1)
-
-
-def fits_decode_loop(prompt: Prompt, window: int | None) -> bool:
-    """Return True if the decode loop may continue a prompt; ``window`` is that of :func:`window_of`."""
-    return prompt.request.num_beams == 1 and (window is None or prompt.length < window)
 
 
 @record
@@ -147,88 +128,3 @@ def sequences_of(pairs: Sequence[Pair]) -> list[TokenSequence]:
         )
         for pair in pairs
     ]
-
-
-class ScoringBatches:
-    """Batches of pairs to be scored. ``vocabulary`` is the number of logits of a token.
-
-    ``window`` is up to how many tokens a sequence may share anything, ``None`` for any number.
-    """
-
-    def __init__(
-        self, batcher: Batcher, *, vocabulary: int, window: int | None
-    ) -> None:
-        self._batcher = batcher
-        self._vocabulary, self._window = vocabulary, window
-
-    def shareable(self, pairs: Sequence[Pair]) -> list[int]:
-        """Return the indices of those pairs that may share what they have in common."""
-        return [
-            n
-            for n, pair in enumerate(pairs)
-            if self._window is None or _length(pair) <= self._window
-        ]
-
-    def groups(self, pairs: Sequence[Pair], mode: SharingMode) -> tuple[Group, ...]:
-        """Return the groups of pairs that share a prefix."""
-        row_length = min(ROW_LENGTH, self._batcher.budget) if mode == "packed" else 0
-        return group_by_prefix(sequences_of(pairs), row_length)
-
-    def of_rows(
-        self, group: Group, answer: Callable[[Sequence[Row]], list[R | Failed]]
-    ) -> Iterator[list[R | Failed]]:
-        """Yield the results of ``answer`` for the rows of a group, batch by batch."""
-
-        def cost(rows: Sequence[Row]) -> int:
-            # Each row has its own copy of the prefix's keys and values.
-            tokens = len(rows) * (
-                len(group.prefix) + max(len(row.tokens) for row in rows)
-            )
-            logits = self._vocabulary * sum(
-                len(indices) for row in rows for _, indices in row.outputs
-            )
-            return self._within(tokens, logits, len(rows))
-
-        longest_first = sorted(group.rows, key=lambda row: -len(row.tokens))
-        for batch in self._batcher.ready(longest_first, cost, answer):
-            yield [result for _, result in batch]
-
-    def of_pairs(
-        self,
-        pairs: Sequence[Pair],
-        indices: Iterable[int],
-        answer: Callable[[Sequence[Pair]], list[R | Failed]],
-    ) -> Batches[R]:
-        """Yield the results of ``answer`` for the pairs at ``indices``, fed whole, each with its index."""
-
-        def cost(batch: Sequence[Pair]) -> int:
-            lengths = {_length(pair) for pair in batch}
-            # Beyond a window padding is not seen in vain: with some models it moves the numbers.
-            if (
-                self._window is not None
-                and len(lengths) > 1
-                and max(lengths) > self._window
-            ):
-                return self._batcher.budget + 1
-            logits = self._vocabulary * sum(len(pair.targets) for pair in batch)
-            return self._within(len(batch) * max(lengths), logits, len(batch))
-
-        # Longest first, and side by side what an encoder can read once.
-        order = sorted(
-            indices,
-            key=lambda n: (
-                -len(pairs[n].context),
-                pairs[n].context,
-                -_length(pairs[n]),
-            ),
-        )
-        return self._batcher.ready(pairs, cost, answer, order)
-
-    def _within(self, tokens: int, logits: int, count: int) -> int:
-        if count == 1 or logits <= LOGITS_AT_ONCE:
-            return tokens
-        return max(tokens, self._batcher.budget + 1)
-
-
-def _length(pair: Pair) -> int:
-    return len(pair.context) + len(pair.lead) + len(pair.targets)

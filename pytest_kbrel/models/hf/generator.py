@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from pytest_kbrel.models.batching import (
@@ -17,13 +18,11 @@ from pytest_kbrel.models.hf.batch_plan import (
     BatchLimits,
     Prompt,
     batch_limits,
-    distinct_prompts,
-    fits_decode_loop,
     prompt_groups,
     shared_length,
 )
 from pytest_kbrel.models.hf.decode_loop import DecodeLoop, continue_encoded
-from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache
+from pytest_kbrel.models.hf.kv_cache import PrefixCache
 from pytest_kbrel.models.hf.lm_head import vocabulary_of
 from pytest_kbrel.models.hf.prefix_tree import Group, TokenSequence, group_by_prefix
 from pytest_kbrel.models.hf.scorer import feed_prefix, score_batch
@@ -38,7 +37,7 @@ from pytest_kbrel.models.hf.sharing import (
     window_of,
 )
 from pytest_kbrel.models.hf.stopping import Endings, generate_batch
-from pytest_kbrel.models.tokens import Ids, Pair
+from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 
 Answer = Generated | Failed
@@ -58,7 +57,7 @@ class Generator:
         self.trouble = ""
         self._batcher = batcher
         self._window = window_of(model.config)
-        self._prefix_cache = PrefixCache()
+        self._prefix_cache = PrefixCache(partial(feed_prefix, model))
 
     def with_endings(self, endings: Endings) -> Generator:
         """Return a generator on the same model whose texts have other endings."""
@@ -146,9 +145,14 @@ class Generator:
 
     def ready(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield, some at a time, each prompt's index and answer; what fails is a :class:`Failed`."""
-        distinct = distinct_prompts(prompts)
-        indices = list(distinct.values())
-        for batch in self._distinct(list(distinct)):
+        # Prompts of equal token ids and settings are answered once.
+        positions: dict[Prompt, list[int]] = {}
+        for number, prompt in enumerate(prompts):
+            request = dataclasses.replace(prompt.request, prompt="")
+            bare = Prompt(ids=prompt.ids, request=request)
+            positions.setdefault(bare, []).append(number)
+        indices = list(positions.values())
+        for batch in self._distinct(list(positions)):
             yield [
                 (index, answer) for number, answer in batch for index in indices[number]
             ]
@@ -158,7 +162,8 @@ class Generator:
         looped = [
             number
             for number, prompt in enumerate(prompts)
-            if fits_decode_loop(prompt, self._window)
+            if prompt.request.num_beams == 1
+            and (self._window is None or prompt.length < self._window)
         ]
         if looped and self.sharing_mode != "plain":
             loop = (
@@ -252,14 +257,9 @@ class Generator:
         return loop.run(group.rows, [prompt.request for prompt in prompts])
 
     def _loop(self, group: Group, limits: BatchLimits, mode: SharingMode) -> DecodeLoop:
-        prefix, packed = self._layers(group.prefix), mode == "packed"
+        prefix, packed = self._prefix_cache.layers(group.prefix), mode == "packed"
         return DecodeLoop(
             self._model, len(group.prefix), prefix, self._endings, limits, packed=packed
-        )
-
-    def _layers(self, prefix: Ids) -> Layers:
-        return self._prefix_cache.layers(
-            prefix, lambda ids: feed_prefix(self._model, ids)
         )
 
     @property

@@ -32,20 +32,24 @@ def _filled(cache: Any, layers: Layers, rows: int) -> Any:
 
 
 class PrefixCache:
-    """Cache of the keys and values of the last prefix: calls often begin with the same few-shot examples."""
+    """Cache of the keys and values of the last prefix: calls often begin with the same few-shot examples.
 
-    def __init__(self) -> None:
+    ``feed`` computes those of token ids.
+    """
+
+    def __init__(self, feed: Callable[[Ids], Layers]) -> None:
+        self._feed = feed
         self._ids: Ids = ()
         self._layers: Layers = []
 
-    def layers(self, ids: Ids, feed: Callable[[Ids], Layers]) -> Layers:
-        """Return those of ``ids``: the cached ones, cut where they are more, else the result of ``feed``."""
+    def layers(self, ids: Ids) -> Layers:
+        """Return those of ``ids``: the cached ones, cut where they are more."""
         if not ids:
             return []
         if common_prefix(self._ids, ids) < len(ids):
             # Never both in memory.
             self.forget()
-            self._layers, self._ids = feed(ids), ids
+            self._layers, self._ids = self._feed(ids), ids
         return [
             (keys[:, :, : len(ids)], values[:, :, : len(ids)])
             for keys, values in self._layers

@@ -17,10 +17,14 @@ from typing import Any
 import torch
 
 from pytest_kbrel.models.batching import Batcher, Batches, describe_error
-from pytest_kbrel.models.hf.batch_plan import ScoringBatches, sequences_of
+from pytest_kbrel.models.hf.batch_plan import ROW_LENGTH, sequences_of
 from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache, cache_of
-from pytest_kbrel.models.hf.lm_head import probabilities_at, vocabulary_of
-from pytest_kbrel.models.hf.prefix_tree import Group, Row
+from pytest_kbrel.models.hf.lm_head import (
+    LOGITS_AT_ONCE,
+    probabilities_at,
+    vocabulary_of,
+)
+from pytest_kbrel.models.hf.prefix_tree import Row, group_by_prefix
 from pytest_kbrel.models.hf.sharing import (
     TRIAL_BUDGET,
     Probabilities,
@@ -45,16 +49,13 @@ class Scorer:
     def __init__(
         self, model: Any, batcher: Batcher, *, longest: int | None, shares: bool = True
     ) -> None:
-        self._model = model
+        self._model, self._batcher = model, batcher
         self._longest, self._shares = longest, shares
         self.trouble = ""
-        self._prefix_cache = PrefixCache()
-        self._batches = ScoringBatches(
-            batcher,
-            vocabulary=vocabulary_of(model),
-            # A mask of one's own replaces a sliding window; within the window there is nothing to replace.
-            window=window_of(model.config),
-        )
+        self._prefix_cache = PrefixCache(partial(feed_prefix, model))
+        self._vocabulary = vocabulary_of(model)
+        # A mask of one's own replaces a sliding window; within the window there is nothing to replace.
+        self._window = window_of(model.config)
 
     @cached_property
     def sharing_mode(self) -> SharingMode:
@@ -69,56 +70,62 @@ class Scorer:
             functions["prefix"] = partial(self._try, mode="prefix")
             if allows_packing(self._model.config):
                 functions["packed"] = partial(self._try, mode="packed")
-        mode = best_sharing_mode(self._model, functions, self._longest)
-        # A mode that does not hold is no trouble.
-        self.trouble = ""
-        return mode
+        return best_sharing_mode(self._model, functions, self._longest)
 
     def ready(self, pairs: Sequence[Pair]) -> Batches[Probabilities]:
         """Yield, batch by batch, each pair's index and answer; what fails is a :class:`Failed`."""
         remaining = set(range(len(pairs)))
         if self.sharing_mode != "plain" and not self._model.config.is_encoder_decoder:
-            indices = self._batches.shareable(pairs)
+            indices = [n for n in remaining if self._is_within_window(pairs[n])]
             shareable = [pairs[n] for n in indices]
-            for batch in self._shared(shareable, self.sharing_mode, self._batches):
+            for batch in self._shared(shareable, self.sharing_mode):
                 remaining -= {indices[n] for n, _ in batch}
                 yield [(indices[n], answer) for n, answer in batch]
-        yield from self._batches.of_pairs(pairs, remaining, self._plain)
+        # Longest first, and side by side what an encoder can read once.
+        order = sorted(
+            remaining,
+            key=lambda n: (
+                -len(pairs[n].context),
+                pairs[n].context,
+                -_length(pairs[n]),
+            ),
+        )
+        yield from self._batcher.ready(pairs, self._cost, self._plain, order)
 
     def _shared(
-        self, pairs: Sequence[Pair], mode: SharingMode, batches: ScoringBatches
+        self, pairs: Sequence[Pair], mode: SharingMode
     ) -> Batches[Probabilities]:
         """Yield the answers of shared batches; what fails here is left to plain batches.
 
         So are values that are not finite: in a packed row they spread to answers beside them.
         """
-        for group in batches.groups(pairs, mode):
+        row_length = min(ROW_LENGTH, self._batcher.budget) if mode == "packed" else 0
+        for group in group_by_prefix(sequences_of(pairs), row_length):
+            before = len(group.prefix)
             try:
-                prefix = self._prefix_cache.layers(
-                    group.prefix, lambda ids: feed_prefix(self._model, ids)
-                )
+                prefix = self._prefix_cache.layers(group.prefix)
             except Exception as error:
                 self.trouble = self.trouble or describe_error(error)
                 continue
 
+            def cost(rows: Sequence[Row], before: int = before) -> int:
+                # Each row has its own copy of the prefix's keys and values.
+                longest = before + max(len(row.tokens) for row in rows)
+                outputs = [indices for row in rows for _, indices in row.outputs]
+                return self._within(len(rows), longest, sum(map(len, outputs)))
+
             def answer(
-                rows: Sequence[Row], group: Group = group, prefix: Layers = prefix
+                rows: Sequence[Row], before: int = before, prefix: Layers = prefix
             ) -> list[dict[int, Probabilities] | Failed]:
-                before = len(group.prefix)
+                packed = mode == "packed"
                 return [
-                    *score_rows(
-                        self._model,
-                        before,
-                        prefix,
-                        rows,
-                        pairs,
-                        packed=mode == "packed",
-                    )
+                    *score_rows(self._model, before, prefix, rows, pairs, packed=packed)
                 ]
 
-            for batch in batches.of_rows(group, answer):
+            longest_first = sorted(group.rows, key=lambda row: -len(row.tokens))
+            for batch in self._batcher.ready(longest_first, cost, answer):
                 items: list[tuple[int, Probabilities | Failed]] = []
-                for result in batch:
+                for _, result in batch:
                     if isinstance(result, Failed):
                         self.trouble = self.trouble or result.error
                         continue
@@ -128,11 +135,12 @@ class Scorer:
                 yield items
 
     def _try(self, pairs: Sequence[Pair], mode: SharingMode) -> list[Probabilities]:
-        # Whatever the budget: what is right for a checkpoint does not depend on it.
-        batches = ScoringBatches(Batcher(TRIAL_BUDGET), vocabulary=1, window=None)
+        # Whatever the budget: what is right for a checkpoint does not depend on it. A mode that does not hold
+        # is no trouble.
+        trial = Scorer(self._model, Batcher(TRIAL_BUDGET), longest=None)
         answers = {
             number: answer
-            for batch in self._shared(pairs, mode, batches)
+            for batch in trial._shared(pairs, mode)
             for number, answer in batch
             if not isinstance(answer, Failed)
         }
@@ -142,6 +150,28 @@ class Scorer:
         reset_rope_lengths(self._model)
         once = self._model.config.is_encoder_decoder and self.sharing_mode == "prefix"
         return [*score_batch(self._model, pairs, encode_once=once)]
+
+    def _cost(self, pairs: Sequence[Pair]) -> int:
+        # Beyond a window padding is not seen in vain: with some models it moves the numbers.
+        if len({_length(pair) for pair in pairs}) > 1 and not all(
+            map(self._is_within_window, pairs)
+        ):
+            return self._batcher.budget + 1
+        longest = max(map(_length, pairs))
+        return self._within(len(pairs), longest, sum(len(p.targets) for p in pairs))
+
+    def _within(self, rows: int, longest: int, outputs: int) -> int:
+        """Return the tokens of a batch, more than the budget where it has too many logits."""
+        if rows > 1 and outputs * self._vocabulary > LOGITS_AT_ONCE:
+            return max(rows * longest, self._batcher.budget + 1)
+        return rows * longest
+
+    def _is_within_window(self, pair: Pair) -> bool:
+        return self._window is None or _length(pair) <= self._window
+
+
+def _length(pair: Pair) -> int:
+    return len(pair.context) + len(pair.lead) + len(pair.targets)
 
 
 def score_batch(

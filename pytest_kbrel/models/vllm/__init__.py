@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.bounds import DEVICES, SEQUENCES, SHARE
 from pytest_kbrel.errors import MissingExtraError, ModelError
@@ -71,17 +71,12 @@ class VllmSpec(Spec):
 
 
 def parse_vllm(
-    text: str,
-    model_args: str = "",
-    *,
-    device: str = "auto",
-    dtype: str = "auto",
-    batch_size: str = "auto",
-    chat_template: bool = False,
+    text: str, model_args: str = "", *, device: str = "auto", **run: Any
 ) -> VllmSpec:
     """Read ``vllm/PATH_OR_HUB_ID`` and its arguments; ``vllm/reference`` is the embedded checkpoint.
 
-    ``batch_size`` is the engine's budget of tokens for one step. Raises :class:`ModelError` for an unknown
+    ``run`` are ``dtype``, ``chat_template``, and ``batch_size``, which is the engine's budget of tokens for one
+    step. Raises :class:`ModelError` for an unknown
     key, a value of the wrong kind, a device that only the engine can choose, and a candidate that is made
     from a checkpoint after loading.
     """
@@ -104,9 +99,7 @@ def parse_vllm(
     checkpoint = parse_spec(
         rest if rest.split(":")[0] == "reference" else f"hf/{rest}",
         join_args({key: value for key, value in args.items() if key in _OF_CHECKPOINT}),
-        dtype=dtype,
-        batch_size=batch_size,
-        chat_template=chat_template,
+        **run,
     )
     if checkpoint.derived:
         raise ModelError(
