@@ -5,12 +5,10 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from transformers import (
     GenerationConfig,
@@ -248,10 +246,7 @@ class RunningSequence:
 def append_next_tokens(
     sequences: Sequence[RunningSequence], rows: Sequence[int], logits: torch.Tensor
 ) -> None:
-    """Append to each unfinished sequence ``i`` the most probable token by row ``rows[i]`` of ``logits``.
-
-    Those of its sequences that want top tokens all want equally many.
-    """
+    """Append to each unfinished sequence ``i`` the most probable token by row ``rows[i]`` of ``logits``."""
     logits = logits.float()
     # A softmax would write as many numbers again as there are logits.
     norms = logits.logsumexp(-1)
@@ -265,44 +260,42 @@ def append_next_tokens(
     greatest = logits.gather(-1, best[:, None])[:, 0]
     tokens, values = best.tolist(), (greatest - norms).exp().tolist()
     count = max(sequence.top_k for sequence in sequences)
-    top = top_tokens(logits, norms, greatest, count) if count else [()] * len(tokens)
+    found = _most_probable(logits, norms, best, count) if count else [{}] * len(tokens)
     for sequence, row in zip(sequences, rows, strict=True):
         if not sequence.is_finished:
             watched = None
             if sequence.watched is not None:
                 watched = float((logits[row, sequence.watched] - norms[row]).exp())
-            sequence.append(tokens[row], values[row], watched, top[row])
+            top = top_tokens(found[row], tokens[row], sequence.top_k)
+            sequence.append(tokens[row], values[row], watched, top)
 
 
-def top_tokens(
-    logits: torch.Tensor, norms: torch.Tensor, greatest: torch.Tensor, count: int
-) -> list[TopTokens]:
-    """Return up to ``count`` tokens of each row of ``logits`` (float32) with their log-probabilities.
+def _most_probable(
+    logits: torch.Tensor, norms: torch.Tensor, best: torch.Tensor, count: int
+) -> list[dict[int, float]]:
+    """Return the log-probabilities of the ``count`` most probable tokens of each row, and of ``best``."""
+    tokens = logits.topk(min(count, logits.shape[1])).indices
+    # Of equally probable tokens the first is written, and may not be among those found.
+    tokens = torch.cat([best[:, None], tokens], dim=1)
+    nats = logits.gather(1, tokens) - norms[:, None]
+    table = zip(tokens.tolist(), nats.tolist(), strict=True)
+    return [dict(zip(*row, strict=True)) for row in table]
 
-    The most probable are first; less probable ones than :data:`LEAST` are left out but for the first.
-    ``norms`` are the rows' ``logsumexp``, ``greatest`` their greatest logits. Log-probabilities are rounded
-    to three digits. A row with NaN has none.
+
+def top_tokens(found: Mapping[int, float], written: int, count: int) -> TopTokens:
+    """Return up to ``count`` tokens of ``found`` log-probabilities, the written one first.
+
+    Less probable ones than :data:`LEAST` are left out but for that. Log-probabilities are rounded to three
+    digits.
     """
-    floors = torch.minimum(norms + math.log(LEAST), greatest)
-    if logits.is_cpu:
-        # PyTorch's own search, by rows and columns or for the k greatest, takes several times as long.
-        cells = np.flatnonzero(logits.numpy() >= floors.numpy()[:, None])
-    else:
-        cells = (logits >= floors[:, None]).flatten().nonzero()[:, 0].cpu().numpy()
-    chosen = logits.flatten()[torch.from_numpy(cells).to(logits.device)].cpu().numpy()
-    width = logits.shape[1]
-    rows, starts = (
-        cells // width,
-        np.searchsorted(cells, np.arange(len(logits)) * width),
+    ordered = sorted(
+        found.items(), key=lambda entry: (entry[0] != written, -entry[1], entry[0])
     )
-    nats = norms.cpu().numpy()[rows] - chosen
-    # Stable: of equally probable tokens the first is the one that is written.
-    order = np.lexsort((nats, rows))
-    order = order[np.arange(len(order)) - starts[rows] < count]
-    rounded = np.rint(nats[order].astype(float) * 1000) / -1000 + 0.0
-    pairs = list(zip((cells[order] % width).tolist(), rounded.tolist(), strict=True))
-    bounds = np.searchsorted(rows[order], np.arange(len(logits) + 1)).tolist()
-    return [tuple(pairs[start:end]) for start, end in pairwise(bounds)]
+    return tuple(
+        (token, round(min(nats, 0.0), 3) + 0.0)
+        for token, nats in ordered[:count]
+        if token == written or nats >= math.log(LEAST)
+    )
 
 
 def greedy_settings(model: Any, tokenizer: Any) -> GenerationConfig:

@@ -9,7 +9,6 @@ cache. Long shared beginnings make the second cheaper, short prompts the first.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
@@ -30,10 +29,10 @@ from pytest_kbrel.models.hf.checks import bos_note, check_fit, check_numbers, en
 from pytest_kbrel.models.hf.loading import LoadedCheckpoint, load_outline, quiet
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.hf.stopping import (
-    LEAST,
     MOST_POSITIONS,
     Endings,
     greedy_settings,
+    top_tokens,
 )
 from pytest_kbrel.models.tokens import Ids, Pair, common_prefix
 from pytest_kbrel.models.vllm.engine import (
@@ -50,7 +49,6 @@ from pytest_kbrel.records import (
     Fingerprint,
     Generated,
     GenerateRequest,
-    TopTokens,
 )
 
 if TYPE_CHECKING:
@@ -283,28 +281,9 @@ def _text(
         ]
     except ValueError as error:
         return Failed(error=str(error))
-    top = _top_tokens(text.token_ids, reply.steps, request.top_k)
-    return endings.with_steps(text, steps, request, top)
-
-
-def _top_tokens(
-    ids: Ids, steps: Sequence[LogProbabilities], count: int
-) -> tuple[TopTokens, ...]:
-    """Return the most probable tokens of each position, as the transformers backend records them."""
-    top: list[TopTokens] = []
-    positions = zip(ids[:MOST_POSITIONS], steps, strict=False) if count else ()
-    for written, step in positions:
-        first = sorted(
-            step.items(), key=lambda entry: (entry[0] != written, -entry[1], entry[0])
-        )[:count]
-        top.append(
-            tuple(
-                (token, round(min(nats, 0.0), 3) + 0.0)
-                for token, nats in first
-                if token == written or nats >= math.log(LEAST)
-            )
-        )
-    return tuple(top)
+    positions = zip(text.token_ids[:MOST_POSITIONS], reply.steps, strict=False)
+    top = [top_tokens(step, token, request.top_k) for token, step in positions]
+    return endings.with_steps(text, steps, request, top if request.top_k else ())
 
 
 Probabilities = tuple[float, ...]
