@@ -7,25 +7,16 @@ part is an ordinary continuation of the prompt with all that was written so far.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.chat import ThoughtMarks
 from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.stopping import Endings
 from pytest_kbrel.models.tokens import Ids
-from pytest_kbrel.records import Failed, Generated, record
+from pytest_kbrel.records import Failed, Generated
 
 Answer = Generated | Failed
-
-
-@record
-class _Thought:
-    """Thought so far of the prompt ``index``; ``closed`` if ``written`` ends with the closing mark."""
-
-    index: int
-    written: Ids = ()
-    closed: bool = False
 
 
 class Thinker:
@@ -52,39 +43,36 @@ class Thinker:
 
     def ready(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield batches of each prompt's index and answer; a failure is a :class:`Failed`."""
-        begun = [
-            _Thought(index=n)
-            for n, prompt in enumerate(prompts)
-            if self._thinks_at_once(prompt)
-        ]
-        thinking = {one.index for one in begun}
-        direct = [n for n in range(len(prompts)) if n not in thinking]
+        # What has been written of each thought so far.
+        thoughts: dict[int, Ids] = {
+            n: () for n, prompt in enumerate(prompts) if self._thinks_at_once(prompt)
+        }
+        direct = [n for n in range(len(prompts)) if n not in thoughts]
         for batch in self._written(prompts, direct):
             done: list[tuple[int, Answer]] = []
-            for index, answer in batch:
-                if self._begins_to_think(prompts[index], answer):
+            for n, answer in batch:
+                if self._begins_to_think(prompts[n], answer):
                     assert isinstance(answer, Generated)
-                    begun.append(self._thought(index, answer.token_ids))
+                    thoughts[n] = answer.token_ids
                 else:
-                    done.append((index, answer))
+                    done.append((n, answer))
             yield done
-        closed: list[_Thought] = [one for one in begun if one.closed]
+        closed: dict[int, Ids] = {}
         unthought: list[int] = []
-        for one, result in self._thought_on(
-            prompts, [one for one in begun if not one.closed]
-        ):
-            if isinstance(result, _Thought):
-                closed.append(result)
-            elif result is None:
-                unthought.append(one.index)
+        for n, result in self._thought_on(prompts, thoughts):
+            if result is None:
+                unthought.append(n)
+            elif isinstance(result, tuple):
+                closed[n] = result
             else:
-                yield [(one.index, result)]
+                yield [(n, result)]
         yield from self._written(prompts, unthought)
-        behind = [_further(prompts[one.index], one.written) for one in closed]
-        for written in self._write(behind, self._answers):
+        behind = [_further(prompts[n], written) for n, written in closed.items()]
+        indices = list(closed)
+        for batch in self._write(behind, self._answers):
             yield [
-                (closed[n].index, self._with_thought(answer, closed[n].written))
-                for n, answer in written
+                (indices[place], self._with_thought(answer, closed[indices[place]]))
+                for place, answer in batch
             ]
 
     def _written(
@@ -112,24 +100,23 @@ class Thinker:
         return bool(begins) or self._marks.begun_by(text)
 
     def _thought_on(
-        self, prompts: Sequence[Prompt], begun: Sequence[_Thought]
-    ) -> Iterator[tuple[_Thought, _Thought | Answer | None]]:
-        """Yield each thought with its closed form, an answer, or ``None`` for a text that was no thought."""
-        able: list[_Thought] = []
+        self, prompts: Sequence[Prompt], thoughts: Mapping[int, Ids]
+    ) -> Iterator[tuple[int, Ids | Answer | None]]:
+        """Yield each prompt's index with its closed thought, an answer, or ``None`` where nothing was thought."""
+        able: list[int] = []
         further: list[Prompt] = []
-        for one in begun:
-            prompt = prompts[one.index]
-            room = self._room(prompt) - len(one.written)
-            if one.written[-1:] and one.written[-1] in self._answers.eos_ids:
-                yield one, self._unclosed(one.written)
+        for n, written in thoughts.items():
+            prompt, closed = prompts[n], self._closed(written)
+            room = self._room(prompt) - len(written)
+            if closed is not None:
+                yield n, closed
+            elif written and (written[-1] in self._answers.eos_ids or room < 1):
+                yield n, self._unclosed(written)
             elif room < 1:
                 error = f"no room to think: {len(prompt.ids)} tokens of prompt, and {self._longest} are all"
-                yield (
-                    one,
-                    self._unclosed(one.written) if one.written else Failed(error=error),
-                )
+                yield n, Failed(error=error)
             else:
-                able.append(one)
+                able.append(n)
                 request = dataclasses.replace(
                     prompt.request,
                     stop=(self._marks.closing,),
@@ -137,41 +124,36 @@ class Thinker:
                     top_k=0,
                 )
                 further.append(
-                    _further(Prompt(ids=prompt.ids, request=request), one.written)
+                    _further(Prompt(ids=prompt.ids, request=request), written)
                 )
         for batch in self._write(further, self._thoughts) if further else ():
-            for n, continuation in batch:
-                yield (
-                    able[n],
-                    self._ended(prompts[able[n].index], able[n], continuation),
-                )
+            for place, text in batch:
+                n = able[place]
+                yield n, self._ended(prompts[n], thoughts[n], text)
 
-    def _ended(
-        self, prompt: Prompt, one: _Thought, continuation: Answer
-    ) -> _Thought | Answer | None:
-        if isinstance(continuation, Failed):
-            return continuation
-        written = one.written + continuation.token_ids
-        if not (
-            self._thinks_at_once(prompt) or self._marks.begun_by(self._text(written))
-        ):
+    def _ended(self, prompt: Prompt, written: Ids, text: Answer) -> Ids | Answer | None:
+        if isinstance(text, Failed):
+            return text
+        written += text.token_ids
+        begun = self._thinks_at_once(prompt) or self._marks.begun_by(
+            self._text(written)
+        )
+        closed = self._closed(written) if begun else None
+        if not begun or closed is not None:
+            return closed
+        if not self._marks.opening and text.finish == "stop":
             return None
-        thought = self._thought(one.index, written)
-        if thought.closed:
-            return thought
-        if not self._marks.opening and continuation.finish == "stop":
-            return None
-        return self._unclosed(thought.written)
+        return self._unclosed(written)
 
-    def _thought(self, index: int, written: Ids) -> _Thought:
-        """Return a thought, without what stands behind its closing mark."""
+    def _closed(self, written: Ids) -> Ids | None:
+        """Return a thought up to its closing mark, ``None`` without one."""
         closing = self._marks.closing
         if closing in self._text(written):
             for count, token in enumerate(written, start=1):
                 able = self._thoughts.may_end(closing, token)
                 if able and closing in self._text(written[:count]):
-                    return _Thought(index=index, written=written[:count], closed=True)
-        return _Thought(index=index, written=written)
+                    return written[:count]
+        return None
 
     def _unclosed(self, written: Ids) -> Generated:
         ended = written[-1:] and written[-1] in self._answers.eos_ids
