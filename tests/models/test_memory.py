@@ -60,9 +60,9 @@ def test_scoring_and_writing_learn_from_each_other(model_of, monkeypatch):
     assert len(model.score(many)) == len(many)
     assert batcher.budget <= 1000
 
-    def watched(self, group, prompts):
+    def watched(self, *of):
         seen.append(self._budget)
-        yield from real_loop(self, group, prompts)
+        yield from real_loop(self, *of)
 
     monkeypatch.setattr(generator.Generator, "_group", watched)
     assert [one.text for one in model.generate(ASKS)] == right[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 from collections.abc import Sequence
@@ -15,7 +16,6 @@ from pytest_kbrel.models.batching import (
     is_out_of_memory,
 )
 from pytest_kbrel.models.hf.batch_plan import (
-    BatchLimits,
     Prompt,
     batch_limits,
     prompt_groups,
@@ -24,11 +24,10 @@ from pytest_kbrel.models.hf.batch_plan import (
 from pytest_kbrel.models.hf.decode_loop import DecodeLoop, continue_encoded
 from pytest_kbrel.models.hf.kv_cache import PrefixCache
 from pytest_kbrel.models.hf.lm_head import vocabulary_of
-from pytest_kbrel.models.hf.prefix_tree import Group, TokenSequence, group_by_prefix
+from pytest_kbrel.models.hf.prefix_tree import Group
 from pytest_kbrel.models.hf.scorer import feed_prefix, score_batch
 from pytest_kbrel.models.hf.sharing import (
     SHARING_MODES,
-    TRIAL_BUDGET,
     SharingMode,
     agree,
     allows_packing,
@@ -41,6 +40,8 @@ from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 
 Answer = Generated | Failed
+# In tokens: a trial's texts do not all fit at once.
+_TRIAL_BUDGET = 96
 
 
 class Generator:
@@ -85,63 +86,43 @@ class Generator:
             for pair in pairs
             for one in (pair.context, (*pair.context, *pair.targets))
         )
+        requests = [
+            GenerateRequest(prompt="", max_new_tokens=1 + n % 4, stop=(), steps=True)
+            for n in range(len(ids))
+        ]
         prompts = [
-            Prompt(
-                ids=one,
-                request=GenerateRequest(
-                    prompt="", max_new_tokens=1 + n % 4, stop=(), steps=True
-                ),
-            )
-            for n, one in enumerate(ids)
+            Prompt(ids=one, request=request)
+            for one, request in zip(ids, requests, strict=True)
         ]
         prompts = [
             p for p in prompts if self._longest is None or p.length <= self._longest
         ]
-        # Three at once of all of them: some must leave, and others must come in, in rows of two.
-        per_row, longest = (2, self._longest) if mode == "packed" else (1, None)
-        limits = BatchLimits(
-            per_row=per_row, texts=3, budget=TRIAL_BUDGET, longest=longest
+        # Some must leave, and others must come in.
+        trial = Generator(
+            self._model, self._endings, Batcher(_TRIAL_BUDGET), longest=self._longest
         )
-        try:
-            answers = self._try(prompts, limits, mode)
-            steps = [
-                answer.steps for answer in answers if isinstance(answer, Generated)
-            ]
-            if len(steps) < len(prompts):
-                return False
-            again = [
-                Pair(
-                    prompt=p.ids,
-                    context=p.ids,
-                    targets=tuple(step.token_id for step in of),
-                )
-                for p, of in zip(prompts, steps, strict=True)
-            ]
-            plain = score_batch(self._model, again)
-        # Whatever an architecture raises here, this mode does not hold for it.
-        except Exception:
-            return False
-        finally:
-            self._prefix_cache.forget()
-        return agree(
-            self._model, plain, [tuple(step.probability for step in of) for of in steps]
-        )
-
-    def _try(
-        self, prompts: Sequence[Prompt], limits: BatchLimits, mode: SharingMode
-    ) -> list[Answer]:
-        if self._model.config.is_encoder_decoder:
-            return self._continue_encoded(prompts)
-        requests = [prompt.request for prompt in prompts]
-        answers: dict[int, Answer] = {}
-        sequences = [
-            TokenSequence(ids=prompt.ids, start=len(prompt.ids) - 1)
-            for prompt in prompts
+        answers = dict(one for batch in trial._looped(prompts, mode) for one in batch)
+        steps = [
+            answer.steps
+            for _, answer in sorted(answers.items())
+            if isinstance(answer, Generated)
         ]
-        for group in group_by_prefix(sequences, 3 if mode == "packed" else 0):
-            for batch in self._loop(group, limits, mode).run(group.rows, requests):
-                answers.update(batch)
-        return [answers[number] for number in range(len(prompts))]
+        if len(steps) < len(prompts):
+            return False
+        again = [
+            Pair(
+                prompt=p.ids,
+                context=p.ids,
+                targets=tuple(step.token_id for step in of),
+            )
+            for p, of in zip(prompts, steps, strict=True)
+        ]
+        # Whatever an architecture raises here, this mode does not hold for it.
+        with contextlib.suppress(Exception):
+            plain = score_batch(self._model, again)
+            written = [tuple(step.probability for step in of) for of in steps]
+            return agree(self._model, plain, written)
+        return False
 
     def ready(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield, some at a time, each prompt's index and answer; what fails is a :class:`Failed`."""
@@ -166,10 +147,8 @@ class Generator:
             and (self._window is None or prompt.length < self._window)
         ]
         if looped and self.sharing_mode != "plain":
-            loop = (
-                self._encoded if self._model.config.is_encoder_decoder else self._looped
-            )
-            for batch in loop([prompts[n] for n in looped]):
+            some = [prompts[n] for n in looped]
+            for batch in self._looped(some, self.sharing_mode):
                 # In a packed row values that are no numbers spread to the texts beside them.
                 texts = [
                     (looped[number], answer)
@@ -186,19 +165,23 @@ class Generator:
         ):
             yield from self._batcher.ready(prompts, self._cost, self._plain, numbers)
 
-    def _looped(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
-        """Yield the answers of the decode loop; what fails here is left to plain batches."""
+    def _looped(
+        self, prompts: Sequence[Prompt], mode: SharingMode
+    ) -> Batches[Generated]:
+        """Yield the answers of a decode loop; what fails here is left to plain batches."""
+        if self._model.config.is_encoder_decoder:
+            yield from self._encoded(prompts)
+            return
         remaining = dict(enumerate(prompts))
         while remaining:
             numbers = list(remaining)
             waiting = [remaining[number] for number in numbers]
             longest = max(prompt.length for prompt in waiting)
-            for group in prompt_groups(
-                waiting, self._budget, self.sharing_mode, self._longest
-            ):
+            groups = prompt_groups(waiting, self._budget, mode, self._longest)
+            for group in groups:
                 failure: Exception | None = None
                 try:
-                    for batch in self._group(group, waiting):
+                    for batch in self._group(group, waiting, mode):
                         for number, _ in batch:
                             del remaining[numbers[number]]
                         yield [(numbers[number], answer) for number, answer in batch]
@@ -239,7 +222,9 @@ class Generator:
             self._model, [prompt.ids for prompt in prompts], requests, self._endings
         )
 
-    def _group(self, group: Group, prompts: Sequence[Prompt]) -> Batches[Generated]:
+    def _group(
+        self, group: Group, prompts: Sequence[Prompt], mode: SharingMode
+    ) -> Batches[Generated]:
         """Yield the answers of one group."""
         members = [prompts[number] for row in group.rows for number, _ in row.outputs]
         ids = [prompt.ids for prompt in members]
@@ -251,16 +236,17 @@ class Generator:
             self._budget,
             longest=self._longest,
             vocabulary=vocabulary_of(self._model),
-            packed=self.sharing_mode == "packed",
+            packed=mode == "packed",
         )
-        loop = self._loop(group, limits, self.sharing_mode)
+        loop = DecodeLoop(
+            self._model,
+            len(group.prefix),
+            self._prefix_cache.layers(group.prefix),
+            self._endings,
+            limits,
+            packed=mode == "packed",
+        )
         return loop.run(group.rows, [prompt.request for prompt in prompts])
-
-    def _loop(self, group: Group, limits: BatchLimits, mode: SharingMode) -> DecodeLoop:
-        prefix, packed = self._prefix_cache.layers(group.prefix), mode == "packed"
-        return DecodeLoop(
-            self._model, len(group.prefix), prefix, self._endings, limits, packed=packed
-        )
 
     @property
     def _budget(self) -> int:
