@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.batching import Batches, describe_error
 from pytest_kbrel.models.chat import text_of
-from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder
+from pytest_kbrel.models.tokens import Ids, Pair, Prompt, PromptEncoder
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
@@ -24,7 +24,6 @@ from pytest_kbrel.records import (
 )
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.hf.batch_plan import Prompt
     from pytest_kbrel.models.openai.usage import Usage
     from pytest_kbrel.models.token_counting import TokenCounter
 

@@ -17,12 +17,11 @@ from pytest_kbrel.models.base import (
     scored,
 )
 from pytest_kbrel.models.batching import Batches
-from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.lm_head import vocabulary_of
 from pytest_kbrel.models.hf.loading import LoadedCheckpoint, quiet
 from pytest_kbrel.models.hf.stopping import Endings
 from pytest_kbrel.models.thinking import Thinker
-from pytest_kbrel.models.tokens import Pair, PromptEncoder
+from pytest_kbrel.models.tokens import Pair, Prompt, PromptEncoder
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.chat import ThoughtMarks
-from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.stopping import Endings
-from pytest_kbrel.models.tokens import Ids
+from pytest_kbrel.models.tokens import Ids, Prompt
 from pytest_kbrel.records import Failed, Generated
 
 Answer = Generated | Failed

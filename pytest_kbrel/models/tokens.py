@@ -39,6 +39,25 @@ class Pair:
     lead: Ids = ()
 
 
+@record
+class Prompt:
+    """A prompt's token ids and its request."""
+
+    ids: Ids
+    request: GenerateRequest
+
+    @property
+    def length(self) -> int:
+        """The most tokens that prompt and continuation can have."""
+        return len(self.ids) + self.request.max_new_tokens
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Return what prompts must have in common to be answered in one plain batch."""
+        r = self.request
+        return (len(self.ids), r.max_new_tokens, r.num_beams, r.steps, r.stop, r.top_k)
+
+
 def prompt_digest(ids: Ids, bos: int | None = None) -> str:
     """Return a digest of token ids: equal exactly where the model sees the same prompt.
 

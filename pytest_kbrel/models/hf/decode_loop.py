@@ -16,7 +16,6 @@ import torch
 from transformers import DynamicCache, EncoderDecoderCache
 
 from pytest_kbrel.models.batching import Batches
-from pytest_kbrel.models.hf.batch_plan import BatchLimits
 from pytest_kbrel.models.hf.kv_cache import (
     Layers,
     SlotMoves,
@@ -37,7 +36,7 @@ from pytest_kbrel.models.hf.stopping import (
     append_next_tokens,
 )
 from pytest_kbrel.models.tokens import Ids
-from pytest_kbrel.records import Failed, Generated, GenerateRequest
+from pytest_kbrel.records import Failed, Generated, GenerateRequest, record
 
 # Sequences leave, and others come in, when so large a share of the batch has finished: that copies the cache.
 _FINISHED = 0.25
@@ -45,6 +44,19 @@ _FINISHED = 0.25
 _AHEAD = 16
 # A cache with the sequences whose keys and values it holds.
 Lot = tuple[Any, list[RunningSequence]]
+
+
+@record
+class BatchLimits:
+    """Size of a decode batch: ``texts`` at most, ``per_row`` of them in one row, ``budget`` slots in all.
+
+    ``longest`` is the number of slots that a row may have, ``None`` for any.
+    """
+
+    per_row: int
+    texts: int
+    budget: int
+    longest: int | None = None
 
 
 class DecodeLoop:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import math
 from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -15,17 +16,11 @@ from pytest_kbrel.models.batching import (
     describe_error,
     is_out_of_memory,
 )
-from pytest_kbrel.models.hf.batch_plan import (
-    Prompt,
-    batch_limits,
-    prompt_groups,
-    shared_length,
-)
-from pytest_kbrel.models.hf.decode_loop import DecodeLoop, continue_encoded
+from pytest_kbrel.models.hf.decode_loop import BatchLimits, DecodeLoop, continue_encoded
 from pytest_kbrel.models.hf.kv_cache import PrefixCache
-from pytest_kbrel.models.hf.lm_head import vocabulary_of
-from pytest_kbrel.models.hf.prefix_tree import Group
-from pytest_kbrel.models.hf.scorer import feed_prefix, score_batch
+from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE, vocabulary_of
+from pytest_kbrel.models.hf.prefix_tree import Group, TokenSequence, group_by_prefix
+from pytest_kbrel.models.hf.scorer import ROW_LENGTH, feed_prefix, score_batch
 from pytest_kbrel.models.hf.sharing import (
     SHARING_MODES,
     SharingMode,
@@ -36,12 +31,15 @@ from pytest_kbrel.models.hf.sharing import (
     window_of,
 )
 from pytest_kbrel.models.hf.stopping import Endings, generate_batch
-from pytest_kbrel.models.tokens import Pair
+from pytest_kbrel.models.tokens import Pair, Prompt, common_prefix
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 
 Answer = Generated | Failed
 # In tokens: a trial's texts do not all fit at once.
 _TRIAL_BUDGET = 96
+# Reading a slot once more costs so many times what seeing one in vain does; measured on a CPU.
+_READING = 9
+_MOST_PER_ROW = 32
 
 
 class Generator:
@@ -177,8 +175,7 @@ class Generator:
             numbers = list(remaining)
             waiting = [remaining[number] for number in numbers]
             longest = max(prompt.length for prompt in waiting)
-            groups = prompt_groups(waiting, self._budget, mode, self._longest)
-            for group in groups:
+            for group in self._groups(waiting, mode):
                 failure: Exception | None = None
                 try:
                     for batch in self._group(group, waiting, mode):
@@ -227,17 +224,10 @@ class Generator:
     ) -> Batches[Generated]:
         """Yield the answers of one group."""
         members = [prompts[number] for row in group.rows for number, _ in row.outputs]
-        ids = [prompt.ids for prompt in members]
         # What only two rows share has no forward pass of its own, but each of them holds it once.
-        shared = shared_length(ids) if group.prefix or len(group.rows) <= 2 else 0
-        limits = batch_limits(
-            shared,
-            max(prompt.length for prompt in members) - shared,
-            self._budget,
-            longest=self._longest,
-            vocabulary=vocabulary_of(self._model),
-            packed=mode == "packed",
-        )
+        is_shared = group.prefix or len(group.rows) <= 2
+        shared = _shared_length(members) if is_shared else 0
+        limits = self._limits(shared, members, mode)
         loop = DecodeLoop(
             self._model,
             len(group.prefix),
@@ -247,6 +237,51 @@ class Generator:
             packed=mode == "packed",
         )
         return loop.run(group.rows, [prompt.request for prompt in prompts])
+
+    def _groups(
+        self, prompts: Sequence[Prompt], mode: SharingMode
+    ) -> tuple[Group, ...]:
+        """Return the groups of prompts that share a beginning: one decode loop each."""
+        sequences = [
+            TokenSequence(ids=prompt.ids, start=len(prompt.ids) - 1)
+            for prompt in prompts
+        ]
+        farthest = max(prompt.length for prompt in prompts)
+        if mode == "packed":
+            limits = self._limits(_shared_length(prompts), prompts, mode)
+            # As many tokens as a batch may have texts: a row must not hold more of these.
+            most = min(ROW_LENGTH, self._room - farthest, limits.texts)
+            return group_by_prefix(sequences, max(1, most))
+        # A loop of its own for fewer than a batch would leave the model with little to do at a time.
+        return group_by_prefix(sequences, 0, least_rows=self._budget // farthest)
+
+    def _limits(
+        self, before: int, prompts: Sequence[Prompt], mode: SharingMode
+    ) -> BatchLimits:
+        """Return the limits of batches of texts behind a prefix of ``before`` tokens.
+
+        The more texts share a row, the fewer copies of the prefix there are, and the more slots each passes
+        over.
+        """
+        own = max(prompt.length for prompt in prompts) - before
+        per_row = 1
+        if mode == "packed":
+            best = round(math.sqrt(_READING * before / own))
+            per_row = max(1, min(best, _MOST_PER_ROW, (self._room - before) // own))
+        rows = max(1, self._budget // (before + per_row * own))
+        most = LOGITS_AT_ONCE // vocabulary_of(self._model)
+        return BatchLimits(
+            per_row=per_row,
+            texts=max(1, min(per_row * rows, most)),
+            budget=self._budget,
+            longest=self._longest if mode == "packed" else None,
+        )
+
+    @property
+    def _room(self) -> int:
+        """Slots that a row may have."""
+        longest = self._budget if self._longest is None else self._longest
+        return min(self._budget, longest)
 
     @property
     def _budget(self) -> int:
@@ -264,3 +299,9 @@ class Generator:
         if request.steps and request.num_beams > 1 and len(prompts) > 1:
             return self._batcher.budget + 1
         return len(prompts) * request.num_beams * prompts[0].length
+
+
+def _shared_length(prompts: Sequence[Prompt]) -> int:
+    """Return how many tokens all prompts begin with; the last token of a prompt is never shared."""
+    ids = [prompt.ids for prompt in prompts]
+    return min(common_prefix(min(ids), max(ids)), min(map(len, ids)) - 1)

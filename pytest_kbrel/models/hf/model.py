@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 from pytest_kbrel.models.batching import Batcher, Batches
 from pytest_kbrel.models.checkpoint_model import CheckpointModel
-from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.generator import Generator
 from pytest_kbrel.models.hf.loading import LoadedCheckpoint
 from pytest_kbrel.models.hf.scorer import Scorer
 from pytest_kbrel.models.hf.sharing import Probabilities, SharingMode
 from pytest_kbrel.models.hf.stopping import Endings
 from pytest_kbrel.models.memory import token_budget
-from pytest_kbrel.models.tokens import Pair
+from pytest_kbrel.models.tokens import Pair, Prompt
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Generated
 

@@ -17,14 +17,13 @@ from typing import Any
 import torch
 
 from pytest_kbrel.models.batching import Batcher, Batches, describe_error
-from pytest_kbrel.models.hf.batch_plan import ROW_LENGTH, sequences_of
 from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache, cache_of
 from pytest_kbrel.models.hf.lm_head import (
     LOGITS_AT_ONCE,
     probabilities_at,
     vocabulary_of,
 )
-from pytest_kbrel.models.hf.prefix_tree import Row, group_by_prefix
+from pytest_kbrel.models.hf.prefix_tree import Row, TokenSequence, group_by_prefix
 from pytest_kbrel.models.hf.sharing import (
     TRIAL_BUDGET,
     Probabilities,
@@ -37,6 +36,9 @@ from pytest_kbrel.models.hf.sharing import (
 )
 from pytest_kbrel.models.tokens import Ids, Pair
 from pytest_kbrel.records import Failed
+
+# In tokens. A longer row repeats fewer shared beginnings, and attends to more that it does not need.
+ROW_LENGTH = 128
 
 
 class Scorer:
@@ -168,6 +170,16 @@ class Scorer:
 
     def _is_within_window(self, pair: Pair) -> bool:
         return self._window is None or _length(pair) <= self._window
+
+
+def sequences_of(pairs: Sequence[Pair]) -> list[TokenSequence]:
+    """Return what must be fed to score ``pairs``: the last token of an answer is never fed."""
+    return [
+        TokenSequence(
+            ids=(*pair.context, *pair.targets[:-1]), start=len(pair.context) - 1
+        )
+        for pair in pairs
+    ]
 
 
 def _length(pair: Pair) -> int:

@@ -72,17 +72,12 @@ class OpenAIModel(ServedModel):
         self._pool = ThreadPoolExecutor(
             spec.max_concurrent, thread_name_prefix="kbrel-openai"
         )
-        self._marks = (
-            marks_in(closing=spec.chat.think_end_token)
-            if spec.chat.think_end_token
-            else None
-        )
+        self._marks = marks_in(closing=spec.chat.think_end_token)
         # Whether thoughts have been seen of which the server shows the end alone.
         self._unopened = self._marks is not None and not self._marks.opening
         # Whether answers are asked for with room for a thought, and whether it was found out if they must be.
-        self._thinks = self._looked = spec.chat.thinks
-        if spec.chat.enable_thinking is False:
-            self._looked = True
+        self._thinks = spec.chat.thinks
+        self._looked = self._thinks or spec.chat.enable_thinking is False
         self._scorer = ServerScorer(
             spec, self._connection, self._pool, self._prompt_tokens
         )

@@ -24,7 +24,6 @@ from pytest_kbrel.models.checkpoint.files import check_folder, weight_files
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
 from pytest_kbrel.models.checkpoint.integrity import record_files
 from pytest_kbrel.models.checkpoint_model import CheckpointModel
-from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.checks import bos_note, check_fit, check_numbers, end_note
 from pytest_kbrel.models.hf.loading import LoadedCheckpoint, load_outline, quiet
 from pytest_kbrel.models.hf.spec import ModelSpec
@@ -34,7 +33,7 @@ from pytest_kbrel.models.hf.stopping import (
     greedy_settings,
     top_tokens,
 )
-from pytest_kbrel.models.tokens import Ids, Pair, common_prefix
+from pytest_kbrel.models.tokens import Ids, Pair, Prompt, common_prefix
 from pytest_kbrel.models.vllm.engine import (
     MOST_NAMED,
     Engine,
