@@ -1,9 +1,8 @@
-"""Model that vLLM runs: loading, generation, and scoring with the fewest computed tokens.
+"""Model that vLLM runs: loading, generation, and scoring.
 
-vLLM returns the probabilities of a given text in two ways. *Whole*: a prompt's own log-probabilities. It then
-computes the whole prompt and a softmax at each token, without its prefix cache. *Stepwise*: one question a
-token, which names the tokens that are to be scored there. It reads whole blocks of shared beginnings from the
-cache. Long shared beginnings make the second cheaper, short prompts the first.
+A given text is scored step by step: one question a token, which names the tokens that are to be scored there.
+vLLM reads what questions share from its prefix cache. It also gives a prompt's own log-probabilities, but
+without that cache, and by a softmax at each token.
 """
 
 from __future__ import annotations
@@ -33,11 +32,10 @@ from pytest_kbrel.models.hf.stopping import (
     greedy_settings,
     top_tokens,
 )
-from pytest_kbrel.models.tokens import Ids, Pair, Prompt, common_prefix
+from pytest_kbrel.models.tokens import Ids, Pair, Prompt
 from pytest_kbrel.models.vllm.engine import (
     MOST_NAMED,
     Engine,
-    LogProbabilities,
     Question,
     Reply,
     probability,
@@ -288,83 +286,32 @@ def _text(
 Probabilities = tuple[float, ...]
 
 
-def is_cheaper_stepwise(pairs: Sequence[Pair], block: int) -> bool:
-    """Return True if stepwise scoring computes no more tokens; ``block`` is the size of a cache block.
-
-    At the same number it is cheaper: a step needs one softmax, a whole prompt one at each token.
-    """
-    whole = sum(len(pair.context) + len(pair.targets) for pair in pairs)
-    return computed_tokens(steps_of(pairs), block) <= whole
-
-
-def computed_tokens(prompts: Iterable[Ids], block: int) -> int:
-    """Return the number of tokens of these prompts that are computed with a prefix cache of whole blocks.
-
-    A prompt's last token always is. A ``block`` of 0 stands for no cache.
-    """
-    computed, before = 0, Ids()
-    # In this order nobody shares more with a prompt than the one before it.
-    for ids in sorted(prompts):
-        cached = (
-            min(common_prefix(before, ids), len(ids) - 1) // block * block
-            if block
-            else 0
-        )
-        computed += len(ids) - cached
-        before = ids
-    return computed
-
-
-def steps_of(pairs: Sequence[Pair]) -> Mapping[Ids, Ids]:
-    """Return the steps of all pairs: token ids, with the distinct tokens that are scored behind them."""
-    steps: dict[Ids, dict[int, None]] = {}
-    for pair in pairs:
-        for index, token in enumerate(pair.targets):
-            steps.setdefault((*pair.context, *pair.targets[:index]), {})[token] = None
-    return {ids: tuple(named) for ids, named in steps.items()}
-
-
 def score_pairs(engine: Engine, pairs: Sequence[Pair]) -> Batches[Probabilities]:
-    """Yield batches of each pair's index and probabilities; none may be longer than ``engine.max_length``."""
-    stepwise = is_cheaper_stepwise(pairs, engine.block)
+    """Yield batches of each pair's index and probabilities."""
     # Neighbours share most, and what is asked together finds it in the cache.
     order = sorted(
         range(len(pairs)), key=lambda n: (pairs[n].context, pairs[n].targets)
     )
     for start in range(0, len(order), engine.at_once):
         numbers = order[start : start + engine.at_once]
-        # The engine writes a token behind each prompt, for which a whole one of full length has no room.
-        whole = (
-            []
-            if stepwise
-            else [n for n in numbers if _length(pairs[n]) < engine.max_length]
-        )
-        steps = sorted(set(numbers) - set(whole))
-        yield [
-            *zip(whole, _whole(engine, [pairs[n] for n in whole]), strict=True),
-            *zip(steps, _stepwise(engine, [pairs[n] for n in steps]), strict=True),
-        ]
+        values = _probabilities(engine, [pairs[n] for n in numbers])
+        yield list(zip(numbers, values, strict=True))
 
 
-def _whole(engine: Engine, pairs: Sequence[Pair]) -> list[Probabilities | Failed]:
+def _probabilities(
+    engine: Engine, pairs: Sequence[Pair]
+) -> list[Probabilities | Failed]:
+    # By what is read, the distinct tokens that are scored behind it.
+    steps: dict[Ids, dict[int, None]] = {}
+    for pair in pairs:
+        for ids, token in _steps(pair):
+            steps.setdefault(ids, {})[token] = None
     questions = [
-        Question(ids=(*pair.context, *pair.targets), of_prompt=True) for pair in pairs
-    ]
-    return [
-        reply
-        if isinstance(reply, Failed)
-        else _probabilities(reply.prompt[len(pair.context) :], pair.targets)
-        for pair, reply in zip(pairs, engine.ask(questions), strict=True)
-    ]
-
-
-def _stepwise(engine: Engine, pairs: Sequence[Pair]) -> list[Probabilities | Failed]:
-    questions = [
-        Question(ids=ids, named=named[start : start + MOST_NAMED])
-        for ids, named in steps_of(pairs).items()
+        Question(ids=ids, named=tuple(named)[start : start + MOST_NAMED])
+        for ids, named in steps.items()
         for start in range(0, len(named), MOST_NAMED)
     ]
-    replies: dict[tuple[Ids, int], Reply | Failed] = {
+    replies = {
         (question.ids, token): reply
         for question, reply in zip(questions, engine.ask(questions), strict=True)
         for token in question.named
@@ -372,29 +319,23 @@ def _stepwise(engine: Engine, pairs: Sequence[Pair]) -> list[Probabilities | Fai
     return [_along(pair, replies) for pair in pairs]
 
 
+def _steps(pair: Pair) -> Iterator[tuple[Ids, int]]:
+    """Yield each target with the tokens before it."""
+    for index, token in enumerate(pair.targets):
+        yield (*pair.context, *pair.targets[:index]), token
+
+
 def _along(
     pair: Pair, replies: Mapping[tuple[Ids, int], Reply | Failed]
 ) -> Probabilities | Failed:
     """Return the probabilities of a pair's targets, each from the reply to its own step."""
-    steps: list[LogProbabilities] = []
-    for index, token in enumerate(pair.targets):
-        reply = replies[(*pair.context, *pair.targets[:index]), token]
+    values: list[float] = []
+    for step in _steps(pair):
+        reply = replies[step]
         if isinstance(reply, Failed):
             return reply
-        steps.append(reply.steps[0])
-    return _probabilities(steps, pair.targets)
-
-
-def _probabilities(
-    steps: Sequence[LogProbabilities], tokens: Ids
-) -> Probabilities | Failed:
-    try:
-        return tuple(
-            probability(step, token) for step, token in zip(steps, tokens, strict=True)
-        )
-    except ValueError as error:
-        return Failed(error=str(error))
-
-
-def _length(pair: Pair) -> int:
-    return len(pair.context) + len(pair.targets)
+        try:
+            values.append(probability(reply.steps[0], step[1]))
+        except ValueError as error:
+            return Failed(error=str(error))
+    return tuple(values)
