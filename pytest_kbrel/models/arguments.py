@@ -6,17 +6,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import resources
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any
 
 from pytest_kbrel.bounds import Bounds, shown
 from pytest_kbrel.errors import ModelError, nearest
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import parse
 
-N = TypeVar("N", int, float)
 _CLOSING = {"{": "}", "[": "]"}
 _NEXT = re.compile(r",|\s+(?=\w+=)")
 
@@ -82,32 +81,14 @@ def choice(args: Mapping[str, str], key: str, allowed: Collection[str]) -> str:
     return value
 
 
-def whole(
-    args: Mapping[str, str], key: str, bounds: Bounds, unit: str = ""
-) -> int | None:
-    """Return an argument as a whole number, ``None`` without it or for ``auto``.
+def number(args: Mapping[str, str], key: str, bounds: Bounds, unit: str = "") -> Any:
+    """Return an argument as a number within ``bounds``, ``None`` without it or for ``auto``.
 
-    Raises :class:`ModelError` for anything else than one within ``bounds``.
+    Raises :class:`ModelError` for anything else.
     """
-    return _read(args, key, bounds.integer, bounds, unit)
-
-
-def number(
-    args: Mapping[str, str], key: str, bounds: Bounds, unit: str = ""
-) -> float | None:
-    """Return an argument as a number; otherwise as :func:`whole`."""
-    return _read(args, key, bounds.number, bounds, unit)
-
-
-def _read(
-    args: Mapping[str, str],
-    key: str,
-    read: Callable[[str], N],
-    bounds: Bounds,
-    unit: str,
-) -> N | None:
     value = args.get(key, "auto")
     try:
+        read = bounds.integer if bounds.whole else bounds.number
         return None if value == "auto" else read(value)
     except ValueError:
         raise ModelError(

@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_kbrel.bounds import TOKENS
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.arguments import flag, whole
+from pytest_kbrel.models.arguments import flag, number
 from pytest_kbrel.records import Request, record
 from pytest_kbrel.untrusted import parse
 
@@ -111,7 +111,7 @@ def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
         enable_thinking=inside if thinking is None else thinking,
         template_args=json.dumps(variables, sort_keys=True) if variables else "",
         think_end_token=args.get("think_end_token", ""),
-        max_thinking_tokens=whole(
+        max_thinking_tokens=number(
             args,
             "max_thinking_tokens",
             TOKENS,

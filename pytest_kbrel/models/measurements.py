@@ -7,7 +7,6 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,20 +39,16 @@ class RateMeter:
 
     def timed(self, method: str, batches: Batches[A]) -> Batches[A]:
         """Yield ``batches`` and time each. ``method``: ``score`` or ``generate``."""
-        while True:
-            started = time.perf_counter()
-            batch = next(batches, None)
+        started = time.perf_counter()
+        for batch in batches:
             seconds = time.perf_counter() - started
-            if batch is None:
-                return
             if method in self._warm:
                 self._responses[method] += len(batch)
-                self._tokens[method] += sum(
-                    _tokens_of([response for _, response in batch])
-                )
+                self._tokens[method] += sum(_tokens_of(one) for _, one in batch)
                 self._seconds[method] = self._seconds.get(method, 0.0) + seconds
             self._warm.add(method)
             yield batch
+            started = time.perf_counter()
 
     def rates(self) -> dict[str, float]:
         """Return the tokens a second by method, for methods with at least :data:`LEAST` responses."""
@@ -64,13 +59,11 @@ class RateMeter:
         }
 
 
-def _tokens_of(responses: Sequence[object]) -> Iterator[int]:
-    """Yield the number of tokens read for each response that is no failure."""
-    for response in responses:
-        if isinstance(response, Scored):
-            yield response.prompt_tokens + len(response.token_ids)
-        elif isinstance(response, Generated):
-            yield response.prompt_tokens
+def _tokens_of(response: object) -> int:
+    """Return the number of tokens read for a response, 0 for a failure."""
+    if isinstance(response, Scored):
+        return response.prompt_tokens + len(response.token_ids)
+    return response.prompt_tokens if isinstance(response, Generated) else 0
 
 
 def store_rates(folder: Path, model: Fingerprint, rates: dict[str, float]) -> None:

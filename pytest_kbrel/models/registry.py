@@ -82,13 +82,9 @@ def _with_hint(spec: Spec, error: NoFolderError) -> ModelError:
     head, slash, rest = spec.text.partition("/")
     if slash and head not in BACKENDS:
         return ModelError(f"{error}{nearest(head, BACKENDS)}")
-    return ModelError(f"{error}{_nearest_reference(rest if slash else head)}")
-
-
-def _nearest_reference(text: str) -> str:
-    """Return the hint for a misspelt ``reference`` or ``reference:NAME``; empty where it is none."""
-    _, colon, candidate = text.partition(":")
-    return nearest(text, [f"reference{colon}{candidate}"])
+    meant = rest if slash else head
+    _, colon, candidate = meant.partition(":")
+    return ModelError(f"{error}{nearest(meant, [f'reference{colon}{candidate}'])}")
 
 
 def gpus_of(spec: Spec) -> int | None:

@@ -65,7 +65,7 @@ class TokenizerCounter(TokenCounter):
             raise ModelError(
                 f"loading {spec.text}: torch or transformers does not import: {error}"
             ) from None
-        self._encoder = load_outline(spec).encoder
+        _, self._encoder = load_outline(spec)
         self.unscorable = self._encoder.unscorable
         may_think = (
             self._encoder.marks is not None and spec.chat.enable_thinking is not False

@@ -194,8 +194,7 @@ def _gguf_hint(folder: Path) -> str:
     names = sorted(p.name for p in folder.glob("*.gguf"))
     if not names:
         return ""
-    more = f" (or another of {len(names)} such files)" if len(names) > 1 else ""
-    return f"; for GGUF weights add model-args gguf_file={names[0]}{more}"
+    return f"; for GGUF weights add model-args gguf_file={names[0]}"
 
 
 def _listing(folder: Path) -> str:

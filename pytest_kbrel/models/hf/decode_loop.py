@@ -92,8 +92,9 @@ class DecodeLoop:
 
         ``requests`` are indexed by these numbers.
         """
-        waiting = sorted(rows, key=lambda row: len(row.tokens))
-        while waiting or self._rows:
+        self._waiting = sorted(rows, key=lambda row: len(row.tokens))
+        self._requests = requests
+        while self._waiting or self._rows:
             sequences = self._sequences
             finished = [sequence for sequence in sequences if sequence.is_finished]
             if len(finished) >= _FINISHED * len(sequences) or self._is_full():
@@ -101,9 +102,7 @@ class DecodeLoop:
                     yield [
                         (sequence.number, sequence.result()) for sequence in finished
                     ]
-                self._renew(
-                    [one for one in sequences if not one.is_finished], waiting, requests
-                )
+                self._renew([one for one in sequences if not one.is_finished])
             else:
                 self._step()
 
@@ -127,36 +126,31 @@ class DecodeLoop:
     def _width(self) -> int:
         return max(map(len, self._rows), default=0)
 
-    def _renew(
-        self,
-        running: list[RunningSequence],
-        waiting: list[Row],
-        requests: Sequence[GenerateRequest],
-    ) -> None:
+    def _renew(self, running: list[RunningSequence]) -> None:
         """Lay out the running sequences anew, with as many of those that wait as there is room for."""
         lots = [(self._cache, running)] if running else []
         self._cache, count = None, len(running)
-        while rows := self._next(waiting, count):
-            lots.append(self._prefill(rows, requests))
+        while rows := self._next(count):
+            lots.append(self._prefill(rows))
             count += len(lots[-1][1])
         self._merge(lots)
 
-    def _next(self, waiting: list[Row], count: int) -> list[Row]:
-        """Remove from ``waiting`` the rows that fit beside ``count`` sequences, and return them."""
+    def _next(self, count: int) -> list[Row]:
+        """Return the next of the waiting rows, those that fit beside ``count`` sequences."""
         rows: list[Row] = []
-        while waiting:
-            row = waiting[-1]
+        while self._waiting:
+            row = self._waiting[-1]
             width = max(len(one.tokens) for one in (*rows, row))
             if count and count + len(row.outputs) > self._limits.texts:
                 break
             if rows and (len(rows) + 1) * (self._before + width) > self._limits.budget:
                 break
             count += len(row.outputs)
-            rows.append(waiting.pop())
+            rows.append(self._waiting.pop())
         return rows
 
     @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
-    def _prefill(self, rows: Sequence[Row], requests: Sequence[GenerateRequest]) -> Lot:
+    def _prefill(self, rows: Sequence[Row]) -> Lot:
         """Feed rows and append each sequence's first token; return the cache and the sequences."""
         width = max(len(row.tokens) for row in rows)
         cache = preallocated_cache(len(rows), self._before + width, self._prefix)
@@ -166,7 +160,11 @@ class DecodeLoop:
                 slots = [self._before + index for index in _path(row, end)]
                 new.append(
                     RunningSequence(
-                        which, requests[which], self._endings, row=number, slots=slots
+                        which,
+                        self._requests[which],
+                        self._endings,
+                        row=number,
+                        slots=slots,
                     )
                 )
                 cells.append((number, end))

@@ -84,17 +84,14 @@ class Generator:
             for pair in pairs
             for one in (pair.context, (*pair.context, *pair.targets))
         )
-        requests = [
-            GenerateRequest(prompt="", max_new_tokens=1 + n % 4, stop=(), steps=True)
-            for n in range(len(ids))
-        ]
-        prompts = [
-            Prompt(ids=one, request=request)
-            for one, request in zip(ids, requests, strict=True)
-        ]
-        prompts = [
-            p for p in prompts if self._longest is None or p.length <= self._longest
-        ]
+        prompts = []
+        for n, one in enumerate(ids):
+            request = GenerateRequest(
+                prompt="", max_new_tokens=1 + n % 4, stop=(), steps=True
+            )
+            prompt = Prompt(ids=one, request=request)
+            if self._longest is None or prompt.length <= self._longest:
+                prompts.append(prompt)
         # Some must leave, and others must come in.
         trial = Generator(
             self._model, self._endings, Batcher(_TRIAL_BUDGET), longest=self._longest

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_kbrel.bounds import BATCH, DEVICE_NUMBER, TOKEN_ID, TOKENS
 from pytest_kbrel.errors import ModelError, nearest
-from pytest_kbrel.models.arguments import choice, flag, parse_backend_args, whole
+from pytest_kbrel.models.arguments import choice, flag, number, parse_backend_args
 from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.models.checkpoint.files import (
@@ -185,14 +185,14 @@ def parse_spec(
         revision=args.get("revision", ""),
         device=_agreed("device", device, mapped or "auto"),
         dtype=_agreed("dtype", _dtype(dtype), _dtype(args.get("dtype", "auto"))),
-        batch_size=whole(
+        batch_size=number(
             {"batch size": batch_size}, "batch size", BATCH, "of tokens, or auto"
         ),
         # The flag is for all models of a run, an argument for one.
         chat_template=chat_template if own_template is None else own_template,
         chat=parse_chat_args(args),
         tokenizer=_expanded(args.get("tokenizer", "")),
-        max_length=whole(args, "max_length", TOKENS, "of tokens"),
+        max_length=number(args, "max_length", TOKENS, "of tokens"),
         add_bos_token=flag(args, "add_bos_token"),
         attn_implementation=choice(args, "attn_implementation", ATTENTION),
         peft=_expanded(args.get("peft", "")),
@@ -204,7 +204,7 @@ def parse_spec(
         bnb_4bit=_bnb_4bit(args, in_4bit=in_4bit),
         placement=placement,
         use_fast_tokenizer=flag(args, "use_fast_tokenizer") is not False,
-        prefix_token_id=whole(args, "prefix_token_id", TOKEN_ID),
+        prefix_token_id=number(args, "prefix_token_id", TOKEN_ID),
         notes=tuple(notes),
     )
 

@@ -260,13 +260,13 @@ def append_next_tokens(
     greatest = logits.gather(-1, best[:, None])[:, 0]
     tokens, values = best.tolist(), (greatest - norms).exp().tolist()
     count = max(sequence.top_k for sequence in sequences)
-    found = _most_probable(logits, norms, best, count) if count else [{}] * len(tokens)
+    likely = _most_probable(logits, norms, best, count) if count else [{}] * len(tokens)
     for sequence, row in zip(sequences, rows, strict=True):
         if not sequence.is_finished:
             watched = None
             if sequence.watched is not None:
                 watched = float((logits[row, sequence.watched] - norms[row]).exp())
-            top = top_tokens(found[row], tokens[row], sequence.top_k)
+            top = top_tokens(likely[row], tokens[row], sequence.top_k)
             sequence.append(tokens[row], values[row], watched, top)
 
 
@@ -282,14 +282,14 @@ def _most_probable(
     return [dict(zip(*row, strict=True)) for row in table]
 
 
-def top_tokens(found: Mapping[int, float], written: int, count: int) -> TopTokens:
-    """Return up to ``count`` tokens of ``found`` log-probabilities, the written one first.
+def top_tokens(likely: Mapping[int, float], written: int, count: int) -> TopTokens:
+    """Return up to ``count`` tokens of ``likely``, which has log-probabilities, the written one first.
 
     Less probable ones than :data:`LEAST` are left out but for that. Log-probabilities are rounded to three
     digits.
     """
     ordered = sorted(
-        found.items(), key=lambda entry: (entry[0] != written, -entry[1], entry[0])
+        likely.items(), key=lambda entry: (entry[0] != written, -entry[1], entry[0])
     )
     return tuple(
         (token, round(min(nats, 0.0), 3) + 0.0)

@@ -25,7 +25,6 @@ from pytest_kbrel.models.arguments import (
     number,
     parse_backend_args,
     require_auto,
-    whole,
 )
 from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
@@ -150,19 +149,19 @@ def parse_openai(
         notes += [
             "--kb-apply-chat-template is not used: the server wraps messages in its own chat template"
         ]
-    retries = whole(args, "max_retries", RETRIES)
+    retries = number(args, "max_retries", RETRIES)
     return OpenAISpec(
         text=f"{PREFIX}{name}",
         name=name,
         base_url=base_url,
         api_key_env=key_env,
         endpoint=endpoint,
-        max_concurrent=whole(args, "max_concurrent", REQUESTS, "of requests") or 8,
+        max_concurrent=number(args, "max_concurrent", REQUESTS, "of requests") or 8,
         timeout=number(args, "timeout", SECONDS, "of seconds") or 60.0,
         max_retries=4 if retries is None else retries,
-        max_tokens_total=whole(args, "max_tokens_total", TOKENS_TOTAL, "of tokens"),
+        max_tokens_total=number(args, "max_tokens_total", TOKENS_TOTAL, "of tokens"),
         max_cost=number(args, "max_cost", COST),
-        seed=whole(args, "seed", SEED),
+        seed=number(args, "seed", SEED),
         logprobs=bool(flag(args, "logprobs")),
         tokenizer=args.get("tokenizer", ""),
         chat=chat,

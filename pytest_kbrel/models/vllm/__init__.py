@@ -14,7 +14,6 @@ from pytest_kbrel.models.arguments import (
     join_args,
     number,
     parse_backend_args,
-    whole,
 )
 from pytest_kbrel.models.base import Backend, Spec
 from pytest_kbrel.models.chat import CHAT_ARGS
@@ -109,10 +108,10 @@ def parse_vllm(
     return VllmSpec(
         text=text,
         checkpoint=dataclasses.replace(checkpoint, text=text),
-        tensor_parallel_size=whole(args, "tensor_parallel_size", DEVICES, "of GPUs")
+        tensor_parallel_size=number(args, "tensor_parallel_size", DEVICES, "of GPUs")
         or 1,
         gpu_memory_utilization=number(args, "gpu_memory_utilization", SHARE),
-        max_num_seqs=whole(args, "max_num_seqs", SEQUENCES, "of sequences"),
+        max_num_seqs=number(args, "max_num_seqs", SEQUENCES, "of sequences"),
         quantization=args.get("quantization", ""),
         enforce_eager=bool(flag(args, "enforce_eager")),
         notes=tuple(notes),

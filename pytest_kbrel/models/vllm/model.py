@@ -145,15 +145,15 @@ def load_model(spec: VllmSpec) -> VllmModel:
     check_folder(folder)
     files = record_files(spec.checkpoint)
     checkpoint = dataclasses.replace(spec.checkpoint, path=str(folder), revision="")
-    outline = load_outline(checkpoint)
-    if outline.config.is_encoder_decoder:
+    config, encoder = load_outline(checkpoint)
+    if config.is_encoder_decoder:
         raise ModelError(
             f"{spec.text}: an encoder-decoder model; allowed with vllm are causal models, "
             f"or hf/{spec.checkpoint.path}"
         )
-    encoder, tokenizer = outline.encoder, outline.encoder.tokenizer
+    tokenizer = encoder.tokenizer
     with quiet():
-        empty = _without_weights(spec, folder, outline.config)
+        empty = _without_weights(spec, folder, config)
         check_fit(checkpoint, empty, tokenizer)
         check_numbers(checkpoint, _Stored(folder))
         empty.generation_config = greedy_settings(empty, tokenizer)
