@@ -280,6 +280,12 @@ class AnswerSlot:
     lead: str = ""
 
 
+_NO_SLOT = (
+    "the model thinks before it answers, and its chat template has no form with a closed, empty thought behind "
+    "which an answer could be scored"
+)
+
+
 class ChatTemplate:
     """Chat template of a tokenizer with the user's settings.
 
@@ -308,7 +314,9 @@ class ChatTemplate:
         declared = marks_of_tokenizer(tokenizer, args, self._source)
         self.marks = declared or next(opened, None)
         self._check_system()
-        self._slot: AnswerSlot | str = self._find_slot()
+        self._slot = self._find_slot()
+        # Why no answer can be scored behind this template; empty if one can.
+        self.unscorable = "" if self._slot else _NO_SLOT
 
     @property
     def opens_thoughts(self) -> bool:
@@ -316,15 +324,10 @@ class ChatTemplate:
         return self.marks is not None and self.marks.opened_by(self._opening)
 
     @property
-    def unscorable(self) -> str:
-        """Why no answer can be scored behind this template; empty if one can."""
-        return self._slot if isinstance(self._slot, str) else ""
-
-    @property
     def slot(self) -> AnswerSlot:
         """Position of an answer without a thought; ``ValueError`` with the reason if there is none."""
-        if isinstance(self._slot, str):
-            raise ValueError(self._slot)
+        if self._slot is None:
+            raise ValueError(self.unscorable)
         return self._slot
 
     def prompt(self, messages: Sequence[Message]) -> str:
@@ -394,7 +397,7 @@ class ChatTemplate:
                 "system_instruction: the chat template leaves system messages out"
             )
 
-    def _find_slot(self) -> AnswerSlot | str:
+    def _find_slot(self) -> AnswerSlot | None:
         variables, marks = self._args.variables, self.marks
         behind = self._behind(variables)
         # All that a template puts in front of an answer and is no blank, the model sees before it.
@@ -421,10 +424,7 @@ class ChatTemplate:
             return AnswerSlot(variables=without)
         if self._args.enable_thinking is False and not self.opens_thoughts:
             return plain
-        return (
-            "the model thinks before it answers, and its chat template has no form with a closed, empty "
-            f"thought ({marks.opening}{marks.closing}) behind which an answer could be scored"
-        )
+        return None
 
     def _behind(self, variables: dict[str, Any]) -> str | None:
         """Return the text between prompt and answer; ``None`` if an answer does not follow a prompt."""

@@ -105,15 +105,11 @@ class PromptEncoder:
             raise ModelError(
                 "model-args: add_bos_token=True, but the tokenizer has no BOS token"
             )
+        self._ahead: Mapping[str, Sequence[int]] = {}
         # Whether BOS must lead; ``None`` leaves a text, or a chat template, as it is.
         self._wants_bos = add_bos
-        self._ahead: Mapping[str, Sequence[int]] = {}
-        if (
-            add_bos is None
-            and not chat_template
-            and self._bos is not None
-            and before[:1] == (self._bos,)
-        ):
+        leads = self._bos is not None and before[:1] == (self._bos,)
+        if add_bos is None and leads and not chat_template:
             self._wants_bos = True
         self.marks: ThoughtMarks | None = None
         # What an encoder reads cannot be gone on with.

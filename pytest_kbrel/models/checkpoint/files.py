@@ -122,20 +122,14 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
                 f"{index}: the shards {missing or 'are none'}; each must be a file next to the index"
             )
         return tuple(folder / name for name in names)
-    others = sorted(p.name for p in folder.glob("*.safetensors"))
-    if others:
-        raise ModelError(
-            f"{folder}: found {', '.join(others[:3])}, but neither model.safetensors nor its index; "
-            "those are the names that are loaded"
-        )
     pickles = sorted(p.name for pattern in _PICKLES for p in folder.glob(pattern))
-    if pickles:
+    if pickles and not any(folder.glob("*.safetensors")):
         raise ModelError(
             f"{folder}: only pickled weights ({', '.join(pickles[:3])}), which can run code when opened; "
             f"allowed are safetensors: convert with save_pretrained{_gguf_hint(folder)}"
         )
     raise ModelError(
-        f"{folder}: no weights: model.safetensors is needed; found {_listing(folder)}{_gguf_hint(folder)}"
+        f"{folder}: no weights: model.safetensors or its index is needed; found {_listing(folder)}{_gguf_hint(folder)}"
     )
 
 

@@ -23,7 +23,7 @@ _LAYER = re.compile(r"(?<=\.)\d+(?=\.)")
 
 def check_architecture(spec: ModelSpec, config: Any) -> None:
     """Refuse classifiers and masked models: some load as causal ones and write nonsense."""
-    named = list(getattr(config, "architectures", None) or [])
+    named = config.architectures or []
     if any("MaskedLM" in name or name.endswith("Classification") for name in named):
         raise ModelError(
             f"{spec.path}: {named[0]} does not write text; allowed are causal and encoder-decoder models"
@@ -195,9 +195,7 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
             f"{spec.path}: the adapter {spec.peft} does not fit: {' '.join(str(error).split())[:400]}; allowed: "
             "an adapter of this checkpoint"
         ) from None
-    if getattr(
-        getattr(adapted, "active_peft_config", None), "is_prompt_learning", False
-    ):
+    if adapted.active_peft_config.is_prompt_learning:
         raise ModelError(
             f"{spec.text}: the adapter {spec.peft} puts tokens of its own in front of the prompt, which "
             "moves all places; allowed: adapters that change weights, such as LoRA"
@@ -229,7 +227,7 @@ def base_note(spec: ModelSpec, config: Any) -> str:
 
     ``config`` is PEFT's, of the adapter. A folder and a hub id are the same where their last parts are.
     """
-    base = str(getattr(config, "base_model_name_or_path", None) or "")
+    base = str(config.base_model_name_or_path or "")
     if not base or _last(base) == _last(spec.path):
         return ""
     here = Path(base).expanduser()

@@ -79,7 +79,7 @@ def test_a_checkpoint_needs_config_and_weights(tmp_path):
     fill(tmp_path, "config.json")
     with pytest.raises(
         ModelError,
-        match=r"no weights: model\.safetensors is needed; found config\.json",
+        match=r"no weights: model\.safetensors or its index is needed; found config\.json",
     ):
         check_folder(tmp_path)
     fill(tmp_path, "model.safetensors")
@@ -154,7 +154,7 @@ def test_pickles_are_not_opened(tmp_path, name):
     fill(tmp_path, "other.safetensors")
     with pytest.raises(
         ModelError,
-        match=r"found other\.safetensors, but neither model\.safetensors nor",
+        match=r"model\.safetensors or its index is needed; found other\.safetensors",
     ):
         weight_files(tmp_path)
 
