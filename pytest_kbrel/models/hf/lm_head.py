@@ -62,7 +62,10 @@ def probabilities_at(
         for start in range(0, len(given), count):
             here = ((spots >= start) & (spots < start + count)).nonzero()[:, 0]
             probabilities = head(given[start : start + count]).float().softmax(-1)
-            scores[here] = probabilities[spots[here] - start, tokens[here]]
+            # The layer may lie on another device than its input.
+            index = torch.stack([spots[here] - start, tokens[here]])
+            rows, columns = index.to(probabilities.device)
+            scores[here] = probabilities[rows, columns].to(scores.device)
     return list(scores.tolist())
 
 
