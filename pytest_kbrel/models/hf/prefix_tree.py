@@ -38,7 +38,7 @@ class Row:
         self.tokens: list[int] = []
         self.parents: list[int] = []
         self.depths: list[int] = []
-        self.outputs: list[tuple[int, list[int]]] = []
+        self.outputs: list[tuple[int, Ids]] = []
         self._prefix = prefix
         self._last: Ids = ()
         self._path: list[int] = []
@@ -64,7 +64,9 @@ class Row:
             self.depths.append(depth)
             self._path.append(len(self.tokens))
             self.tokens.append(ids[depth])
-        self.outputs.append((number, self._path[sequence.start - self._prefix :]))
+        self.outputs.append(
+            (number, tuple(self._path[sequence.start - self._prefix :]))
+        )
         self._last = ids
 
 
