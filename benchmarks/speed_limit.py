@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from speed_work import VOCABULARY, Task
 
-from pytest_kbrel.models.hf.batch_plan import sequences_of
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.onednn import product
+from pytest_kbrel.models.hf.scorer import sequences_of
 
 Clock = Callable[[], float]
 

@@ -24,8 +24,6 @@ from pytest_kbrel.models.cache.caching_model import (
 )
 from pytest_kbrel.models.cache.session import CacheSession, RunLock
 from pytest_kbrel.models.cache.store import Store
-from pytest_kbrel.models.chat import text_of
-from pytest_kbrel.models.checkpoint.integrity import check_files
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.records import (
     BASELINE,
@@ -104,7 +102,7 @@ class ModelPool:
         """Raise ``ModelError`` where a file of an opened checkpoint has changed."""
         for to, model in self._models.items():
             with self._naming(to):
-                check_files(model)
+                model.check_files()
 
     def model(self) -> Model:
         """Return the model under test without a cache, loaded at the first call.
@@ -125,16 +123,18 @@ class ModelPool:
 
     def news(self) -> News:
         """Return what there is to tell since the last call."""
+        seconds, engine = 0.0, ""
         model = self._models.get("")
-        loaded = model is not None and model.describe().parameters
+        if model is not None and model.describe().parameters:
+            seconds, engine = self._load_seconds.get("", 0.0), model.engine
         return News(
             models=self.opened(),
             answered=self._cache.new_counts(),
             helped=self._new_helper_counts(),
             spent=tuple(self._new_spent()),
             cache_problem=self._cache.trouble,
-            load_seconds=self._load_seconds.get("", 0.0) if loaded else 0.0,
-            engine=str(getattr(model, "engine", "")) if loaded else "",
+            load_seconds=seconds,
+            engine=engine,
             notes=self.notes(),
         )
 
@@ -158,9 +158,7 @@ class ModelPool:
                     if parsed is None
                     else parsed.get()
                 )
-                self._models[to] = registry.open_model(
-                    spec, threads=_threads(), folder=settings.use_cache
-                )
+                self._models[to] = registry.open_model(spec, threads=_threads())
             except ModelError:
                 self._failed.add(to)
                 raise
@@ -195,7 +193,7 @@ class ModelPool:
         """Return a prompt as the model under test reads it, empty where it cannot be rendered."""
         model = self.model()
         try:
-            return str(getattr(model, "rendered", text_of)(request))
+            return model.rendered(request)
         except Exception:
             # A chat template may raise anything; the response to this request has the error.
             return ""
@@ -206,14 +204,14 @@ class ModelPool:
 
     def unscorable(self) -> str:
         """Return why the model under test can score no answer, empty where it can."""
-        return str(getattr(self.model(), "unscorable", ""))
+        return self.model().unscorable
 
     def notes(self) -> tuple[str, ...]:
         """Return remarks about the models opened so far, one sentence each."""
         return tuple(
             f"{_WHOSE.get(to, f'{to}: ')}{note}"
             for to, model in self._models.items()
-            for note in notes_of(model)
+            for note in model.notes
         )
 
     def helper(self, text: str) -> Fingerprint:
@@ -232,7 +230,7 @@ class ModelPool:
 
     def _new_spent(self) -> Iterator[tuple[str, int, int]]:
         for to, model in self._models.items():
-            if (usage := getattr(model, "usage", None)) is not None:
+            if (usage := model.usage) is not None:
                 name = model.describe().spec
                 if to:
                     spec = name if to == BASELINE else to
@@ -356,18 +354,13 @@ def role_of(settings: Settings, text: str) -> str:
     return "--kb-judge" if text == settings.judge else "distractors_from"
 
 
-def notes_of(model: object) -> tuple[str, ...]:
-    """Return remarks about a model or a spec for readers of the report, one sentence each."""
-    notes: tuple[str, ...] = getattr(model, "notes", ())
-    return notes
-
-
 def spec_notes(settings: Settings) -> tuple[str, ...]:
     """Return remarks about model arguments without effect, one sentence each; nothing is opened."""
     return tuple(
         f"{_WHOSE.get(to, 'judge: ')}{note}"
         for to, parsed in settings.specs.items()
-        for note in notes_of(parsed.spec)
+        if parsed.spec is not None
+        for note in parsed.spec.notes
     )
 
 

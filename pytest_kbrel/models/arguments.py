@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import resources
+from types import MappingProxyType
+from typing import Any
 
 from pytest_kbrel.bounds import Bounds, shown
 from pytest_kbrel.errors import ModelError, nearest
@@ -69,28 +71,28 @@ def flag(args: Mapping[str, str], key: str) -> bool | None:
     return value in ("true", "1")
 
 
-def whole(what: str, value: str, bounds: Bounds, unit: str = "") -> int:
-    """Return ``value`` as a whole number within ``bounds``; else raise :class:`ModelError`."""
+def choice(args: Mapping[str, str], key: str, allowed: Collection[str]) -> str:
+    """Return an argument that is one of ``allowed``, empty without it; else raise :class:`ModelError`."""
+    value = args.get(key, "")
+    if value and value not in allowed:
+        raise ModelError(
+            f"model-args: {key}={value:.60}; allowed: {', '.join(allowed)}{nearest(value, allowed)}"
+        )
+    return value
+
+
+def number(args: Mapping[str, str], key: str, bounds: Bounds, unit: str = "") -> Any:
+    """Return an argument as a number within ``bounds``, ``None`` without it or for ``auto``.
+
+    Raises :class:`ModelError` for anything else.
+    """
+    value = args.get(key, "auto")
     try:
-        return bounds.integer(value)
+        read = bounds.integer if bounds.whole else bounds.number
+        return None if value == "auto" else read(value)
     except ValueError:
         raise ModelError(
-            f"{what} {shown(value)}; allowed is {bounds}{unit and ', ' + unit}"
-        ) from None
-
-
-def whole_or_auto(what: str, value: str, bounds: Bounds, unit: str = "") -> int | None:
-    """Return ``value`` as :func:`whole` does, ``None`` for ``auto``."""
-    return None if value == "auto" else whole(what, value, bounds, unit)
-
-
-def number(what: str, value: str, bounds: Bounds, unit: str = "") -> float:
-    """Return ``value`` as a number within ``bounds``; else raise :class:`ModelError`."""
-    try:
-        return bounds.number(value)
-    except ValueError:
-        raise ModelError(
-            f"{what} {shown(value)}; allowed is {bounds}{unit and ', ' + unit}"
+            f"{key} {shown(value)}; allowed is {bounds}{unit and ', ' + unit}"
         ) from None
 
 
@@ -197,21 +199,30 @@ def public(key: str, value: str) -> str:
 
 
 def parse_backend_args(
-    model_args: str, own: Sequence[str], backend: str
+    model_args: str,
+    own: Sequence[str],
+    backend: str,
+    aliases: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[dict[str, str], list[str]]:
     """Return the arguments with the keys ``own``, and a note on each of lm-eval's that has no effect.
 
-    A string that was written for lm-eval works unchanged, ``None`` being the default. Raises
-    :class:`ModelError` as :func:`parse_args`, and for an argument that would change the figures.
+    A string that was written for lm-eval works unchanged, ``None`` being the default; ``aliases`` are lm-eval's
+    words for some keys. Raises :class:`ModelError` as :func:`parse_args`, for two words for one thing, and for
+    an argument that would change the figures.
     """
     foreign = LM_EVAL[backend]
     effective: dict[str, str] = {}
     notes: list[str] = []
-    for key, value in parse_args(model_args, (*own, *foreign)).items():
-        if value.lower() == "none":
-            continue
+    parsed = parse_args(model_args, (*own, *foreign))
+    given = {key: value for key, value in parsed.items() if value.lower() != "none"}
+    for alias, key in aliases.items():
+        if {alias, key} <= given.keys():
+            raise ModelError(
+                f"model-args: {alias} and {key} are one thing; give one of them"
+            )
+    for key, value in given.items():
         if key not in foreign:
-            effective[key] = value
+            effective[aliases.get(key, key)] = value
             continue
         rule, low = foreign[key], value.lower()
         if re.fullmatch(rule.same, low):

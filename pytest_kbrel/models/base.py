@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.models.batching import describe_error
-from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder
+from pytest_kbrel.models.batching import Batches, describe_error
+from pytest_kbrel.models.chat import text_of
+from pytest_kbrel.models.tokens import Ids, Pair, Prompt, PromptEncoder
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
@@ -22,57 +24,108 @@ from pytest_kbrel.records import (
 )
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.hf.stopping import Continuation
+    from pytest_kbrel.models.openai.usage import Usage
     from pytest_kbrel.models.token_counting import TokenCounter
 
 A = TypeVar("A")
-Q = TypeVar("Q", ScoreRequest, GenerateRequest)
+Q = TypeVar("Q", bound=Request)
+# Responses that may be lost when the process is killed, of a model that returns them all at once.
+_CHUNK = 32
 # The longest tokens have some hundred characters.
 _CHARACTERS_PER_TOKEN, _EXTRA_CHARACTERS = 1_000, 10_000
 
 
-class Model(Protocol):
+class Model:
     """Language model that scores and generates; batching and prefix sharing are its own.
 
     There is one response per request, in order; a request that cannot be answered gets a
-    :class:`~pytest_kbrel.records.Failed`, not an exception.
+    :class:`~pytest_kbrel.records.Failed`, not an exception. A model defines ``score`` or ``score_as_ready``,
+    and ``generate`` or ``generate_as_ready``: the latter yield batches of responses with their requests'
+    positions, in any order.
 
-    A model may also have these: ``score_as_ready(requests)`` and ``generate_as_ready(requests)`` yield
-    batches of responses with their requests' positions, in any order. ``rendered(request)`` returns the
-    prompt as the model reads it. ``unscorable`` says why it can score no answer, ``engine`` how it computes; ``notes`` are sentences for readers of its
-    figures, ``files`` is the record of the files that it was read from. ``is_storable`` is False where its
-    responses are on this machine already, and are not put into a store.
+    ``usage`` counts the tokens of a server. ``is_storable`` is False where its responses are on this machine
+    already, and are not put into a store.
     """
+
+    usage: Usage | None = None
+    is_storable = True
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for readers of its figures."""
+        return ()
+
+    @property
+    def unscorable(self) -> str:
+        """Why it can score no answer; empty if it can."""
+        return ""
+
+    @property
+    def engine(self) -> str:
+        """How it computes, in words."""
+        return ""
 
     def describe(self) -> Fingerprint:
         """Return the model's fingerprint, by content."""
-        ...
+        raise NotImplementedError
+
+    def rendered(self, request: Request) -> str:
+        """Return the prompt as the model reads it."""
+        return text_of(request)
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return the probabilities of given continuations' tokens."""
-        ...
+        return in_order(self.score_as_ready(requests))
+
+    def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Batches[Scored]:
+        """Yield the responses of :meth:`score`, some at a time."""
+        return _in_chunks(self.score, requests)
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return generated continuations."""
-        ...
+        return in_order(self.generate_as_ready(requests))
+
+    def generate_as_ready(
+        self, requests: Sequence[GenerateRequest]
+    ) -> Batches[Generated]:
+        """Yield the responses of :meth:`generate`, some at a time."""
+        return _in_chunks(self.generate, requests)
+
+    def check_files(self) -> None:
+        """Raise :class:`~pytest_kbrel.errors.ModelError` where a file that it was read from has changed."""
 
     def close(self) -> None:
         """Free the model's resources."""
-        ...
 
 
-class Spec(Protocol):
-    """Parsed and checked spec of a model; each backend has a record of its own."""
+class ServedModel(Model):
+    """Model behind a server; ``served`` are the names of served models in its replies so far."""
 
-    @property
-    def text(self) -> str:
-        """The spec of the model as the user wrote it."""
-        ...
+    served: set[str]
 
-    @property
-    def backend(self) -> str:
-        """The name of the backend that runs it."""
-        ...
+    def about(self) -> str:
+        """Return the server's entry for the model, in a text that is the same for each call."""
+        raise NotImplementedError
+
+
+def _in_chunks(
+    ask: Callable[[Sequence[Q]], list[A]], requests: Sequence[Q]
+) -> Iterator[list[tuple[int, A]]]:
+    for start in range(0, len(requests), _CHUNK):
+        chunk = requests[start : start + _CHUNK]
+        yield list(enumerate(check_count(chunk, ask(chunk)), start))
+
+
+@record
+class Spec:
+    """Parsed and checked spec of a model; each backend has a record of its own.
+
+    ``text`` is the spec as the user wrote it. ``notes`` say what was typed and has no effect, a sentence each.
+    """
+
+    text: str
+    backend: str
+    notes: tuple[str, ...] = ()
 
 
 class Embedder(Protocol):
@@ -95,7 +148,7 @@ class Backend:
     ``args`` the keys of the arguments that ``parse`` reads.
 
     ``parse(text, args, device=, dtype=, batch_size=, chat_template=)`` loads nothing; ``check(spec)`` finds
-    errors before a model is opened; ``open(spec, threads=, folder=)`` is as ``open_model`` of
+    errors before a model is opened; ``open(spec, threads=)`` is as ``open_model`` of
     :mod:`pytest_kbrel.models.registry`; ``counter(spec)`` counts tokens without weights. All raise
     :class:`~pytest_kbrel.errors.ModelError`. ``gpus(spec)`` is the number of GPUs a process needs for itself,
     0 if it can share one, ``None`` if it uses all that it sees. ``embedder(spec)`` opens an encoder of texts;
@@ -230,23 +283,14 @@ def scored(
 
 
 def generated(
-    encoder: PromptEncoder, prompt: Ids, reply: Continuation | Failed
+    encoder: PromptEncoder, prompt: Prompt, text: Generated | Failed
 ) -> Generated | Failed:
-    """Return the response with what a model wrote behind ``prompt``."""
-    if isinstance(reply, Failed):
-        return reply
-    return Generated(
-        text=reply.text,
-        token_ids=reply.token_ids,
-        finish=reply.finish,
-        prompt_tokens=len(prompt),
-        prompt_digest=encoder.digest(prompt),
-        steps=reply.steps,
-        thought=reply.thought,
-        thought_tokens=reply.thought_tokens,
-        probability=reply.probability,
-        first_probability=reply.first_probability,
-        top=reply.top,
+    """Return what a model wrote behind ``prompt`` with the prompt's length and digest."""
+    if isinstance(text, Failed):
+        return text
+    ids = prompt.ids
+    return dataclasses.replace(
+        text, prompt_tokens=len(ids), prompt_digest=encoder.digest(ids)
     )
 
 

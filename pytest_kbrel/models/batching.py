@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from pytest_kbrel.printing import redacted
 from pytest_kbrel.records import Failed
 
-if TYPE_CHECKING:
-    from pytest_kbrel.models.measurements import MeasurementFile
-
 J = TypeVar("J")
 R = TypeVar("R")
+Batches = Iterator[list[tuple[int, R | Failed]]]
+"""Answers with their questions' indices, some at a time and in any order."""
 
 # CUDA's words, those of PyTorch on a CPU, those of C++, and what oneDNN says where it gets no memory.
 _OUT_OF_MEMORY = (
@@ -26,79 +25,42 @@ _OUT_OF_MEMORY = (
 )
 
 
-class Budget:
-    """Tokens that a batch of one checkpoint may have, padding included; all that ask it share this object.
+class Batcher:
+    """Cuts jobs into batches and keeps one bad row from spoiling the others.
 
-    ``allowed`` is how many bytes a batch may take, 0 where nobody knows; ``notes`` remember under ``key`` how
-    many bytes a token takes.
+    ``budget`` is in tokens, padding included. It is halved for good when a batch does not fit into memory, so
+    that all who ask one checkpoint share this object.
     """
 
-    def __init__(
-        self,
-        tokens: int,
-        *,
-        allowed: float = 0.0,
-        notes: MeasurementFile | None = None,
-        key: str = "",
-    ) -> None:
-        self.tokens = tokens
-        self._allowed, self._notes, self._key = allowed, notes, key
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
 
     def halve(self, met: int, least: int = 1) -> None:
         """Halve the budget for good: a batch of ``met`` tokens did not fit, and ``least`` are needed."""
-        self.tokens = min(self.tokens, max(least, min(self.tokens, met) // 2))
-        if self._notes is not None and self._allowed > 0:
-            self._notes.put(self._key, self._allowed / self.tokens)
-
-
-class Batcher:
-    """Cuts jobs into batches, in the order given, and keeps one bad row from spoiling the others.
-
-    ``budget`` is in tokens, padding included; given as a :class:`Budget`, others share it. It is halved for
-    good when a batch does not fit into memory.
-    """
-
-    def __init__(self, budget: int | Budget) -> None:
-        self._budget = budget if isinstance(budget, Budget) else Budget(budget)
-
-    @property
-    def budget(self) -> int:
-        """Tokens a batch may have."""
-        return self._budget.tokens
-
-    def halve(self, met: int, least: int = 1) -> None:
-        """Halve the budget, as :meth:`Budget.halve` does."""
         release_memory()
-        self._budget.halve(met, least)
-
-    def run(
-        self,
-        jobs: Sequence[J],
-        cost: Callable[[Sequence[J]], int],
-        answer: Callable[[Sequence[J]], list[R | Failed]],
-    ) -> list[R | Failed]:
-        """Return one answer per job, in order; otherwise as :meth:`ready`."""
-        return [answer for batch in self.ready(jobs, cost, answer) for answer in batch]
+        self.budget = min(self.budget, max(least, min(self.budget, met) // 2))
 
     def ready(
         self,
         jobs: Sequence[J],
         cost: Callable[[Sequence[J]], int],
         answer: Callable[[Sequence[J]], list[R | Failed]],
-    ) -> Iterator[list[R | Failed]]:
-        """Yield the answers of each batch when it has been answered, one per job, in the jobs' order.
+        order: Iterable[int] | None = None,
+    ) -> Batches[R]:
+        """Yield the answers of each batch when it has been answered, each with its job's index.
 
-        ``cost`` gives a batch's size in tokens, ``answer`` its answers. A batch that raises is taken apart; a
-        single job that raises becomes a :class:`Failed` with the error's text.
+        ``cost`` gives a batch's size in tokens, ``answer`` its answers. ``order`` has the indices of the jobs
+        to be answered; by default they are all, as they stand. A batch that raises is taken apart; a single
+        job that raises becomes a :class:`Failed` with the error's text.
         """
+        indices = list(range(len(jobs)) if order is None else order)
+        ordered = [jobs[index] for index in indices]
         start = 0
-        while start < len(jobs):
-            end = start
-            while end < len(jobs) and (
-                end == start or cost(jobs[start : end + 1]) <= self.budget
-            ):
+        while start < len(ordered):
+            end = start + 1
+            while end < len(ordered) and cost(ordered[start : end + 1]) <= self.budget:
                 end += 1
-            batch = jobs[start:end]
+            batch = ordered[start:end]
             failure: Exception | None = None
             answers: list[R | Failed] = []
             try:
@@ -107,15 +69,15 @@ class Batcher:
                 # Without its traceback the error no longer holds the batch's tensors in memory.
                 failure = error.with_traceback(None)
             if failure is None:
-                yield answers
+                yield list(zip(indices[start:end], answers, strict=True))
             elif len(batch) == 1:
-                yield [Failed(error=describe_error(failure))]
+                yield [(indices[start], Failed(error=describe_error(failure)))]
             elif is_out_of_memory(failure):
                 self.halve(cost(batch))
                 continue
             else:
-                for job in batch:
-                    yield from self.ready([job], cost, answer)
+                for index in indices[start:end]:
+                    yield from self.ready(jobs, cost, answer, [index])
             start = end
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_kbrel.bounds import TOKENS
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.arguments import flag, whole_or_auto
+from pytest_kbrel.models.arguments import flag, number
 from pytest_kbrel.records import Request, record
 from pytest_kbrel.untrusted import parse
 
@@ -106,15 +106,14 @@ def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
             raise ModelError(
                 f"model-args: {key} is blank; allowed is a text, or no {key}"
             )
-    limit = args.get("max_thinking_tokens", str(MAX_THINKING_TOKENS))
     return ChatArgs(
         system_instruction=args.get("system_instruction", ""),
         enable_thinking=inside if thinking is None else thinking,
         template_args=json.dumps(variables, sort_keys=True) if variables else "",
         think_end_token=args.get("think_end_token", ""),
-        max_thinking_tokens=whole_or_auto(
+        max_thinking_tokens=number(
+            args,
             "max_thinking_tokens",
-            limit,
             TOKENS,
             "of tokens; enable_thinking=False asks for answers without a thought",
         )
@@ -206,20 +205,21 @@ class ThoughtMarks:
 
 
 # Marks that templates or tokenizers of models in use declare.
-KNOWN = (
-    ThoughtMarks(opening="<think>", closing="</think>"),
-    ThoughtMarks(opening="<thinking>", closing="</thinking>"),
-    ThoughtMarks(opening="<thought>", closing="</thought>"),
-    ThoughtMarks(opening="<reasoning>", closing="</reasoning>"),
-    ThoughtMarks(opening="[THINK]", closing="[/THINK]"),
-    ThoughtMarks(opening="<seed:think>", closing="</seed:think>"),
-    ThoughtMarks(opening="<|START_THINKING|>", closing="<|END_THINKING|>"),
-    ThoughtMarks(opening="<|begin_of_thought|>", closing="<|end_of_thought|>"),
-    ThoughtMarks(opening="◁think▷", closing="◁/think▷"),
-    ThoughtMarks(opening="<|channel>thought", closing="<channel|>"),
-    ThoughtMarks(
-        opening="<|channel|>analysis<|message|>", closing="<|channel|>final<|message|>"
-    ),
+KNOWN = tuple(
+    ThoughtMarks(opening=opening, closing=closing)
+    for opening, closing in (
+        ("<think>", "</think>"),
+        ("<thinking>", "</thinking>"),
+        ("<thought>", "</thought>"),
+        ("<reasoning>", "</reasoning>"),
+        ("[THINK]", "[/THINK]"),
+        ("<seed:think>", "</seed:think>"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        ("<|begin_of_thought|>", "<|end_of_thought|>"),
+        ("◁think▷", "◁/think▷"),
+        ("<|channel>thought", "<channel|>"),
+        ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
+    )
 )
 
 
@@ -236,11 +236,6 @@ def marks_in(*declaring: Iterable[str] | str, closing: str = "") -> ThoughtMarks
         (marks for texts in declaring for marks in KNOWN if marks.closing in texts),
         None,
     )
-
-
-def marks_opened_by(prompt: str) -> ThoughtMarks | None:
-    """Return the known marks of the thought that a prompt ends inside, ``None`` if it ends in none."""
-    return next((marks for marks in KNOWN if marks.opened_by(prompt)), None)
 
 
 def marks_of(written: str) -> ThoughtMarks | None:
@@ -285,6 +280,12 @@ class AnswerSlot:
     lead: str = ""
 
 
+_NO_SLOT = (
+    "the model thinks before it answers, and its chat template has no form with a closed, empty thought behind "
+    "which an answer could be scored"
+)
+
+
 class ChatTemplate:
     """Chat template of a tokenizer with the user's settings.
 
@@ -309,11 +310,13 @@ class ChatTemplate:
             raise ModelError(
                 "the tokenizer's chat template leaves out what a user says as a plain text"
             )
-        self.marks = marks_of_tokenizer(
-            tokenizer, args, self._source
-        ) or marks_opened_by(self._opening)
+        opened = (marks for marks in KNOWN if marks.opened_by(self._opening))
+        declared = marks_of_tokenizer(tokenizer, args, self._source)
+        self.marks = declared or next(opened, None)
         self._check_system()
-        self._slot: AnswerSlot | str = self._find_slot()
+        self._slot = self._find_slot()
+        # Why no answer can be scored behind this template; empty if one can.
+        self.unscorable = "" if self._slot else _NO_SLOT
 
     @property
     def opens_thoughts(self) -> bool:
@@ -321,15 +324,10 @@ class ChatTemplate:
         return self.marks is not None and self.marks.opened_by(self._opening)
 
     @property
-    def unscorable(self) -> str:
-        """Why no answer can be scored behind this template; empty if one can."""
-        return self._slot if isinstance(self._slot, str) else ""
-
-    @property
     def slot(self) -> AnswerSlot:
         """Position of an answer without a thought; ``ValueError`` with the reason if there is none."""
-        if isinstance(self._slot, str):
-            raise ValueError(self._slot)
+        if self._slot is None:
+            raise ValueError(self.unscorable)
         return self._slot
 
     def prompt(self, messages: Sequence[Message]) -> str:
@@ -399,7 +397,7 @@ class ChatTemplate:
                 "system_instruction: the chat template leaves system messages out"
             )
 
-    def _find_slot(self) -> AnswerSlot | str:
+    def _find_slot(self) -> AnswerSlot | None:
         variables, marks = self._args.variables, self.marks
         behind = self._behind(variables)
         # All that a template puts in front of an answer and is no blank, the model sees before it.
@@ -426,10 +424,7 @@ class ChatTemplate:
             return AnswerSlot(variables=without)
         if self._args.enable_thinking is False and not self.opens_thoughts:
             return plain
-        return (
-            "the model thinks before it answers, and its chat template has no form with a closed, empty "
-            f"thought ({marks.opening}{marks.closing}) behind which an answer could be scored"
-        )
+        return None
 
     def _behind(self, variables: dict[str, Any]) -> str | None:
         """Return the text between prompt and answer; ``None`` if an answer does not follow a prompt."""

@@ -1,12 +1,7 @@
-"""Token budget of a batch: from the free memory, and from the memory per token of earlier runs.
-
-No answer depends on it. Bytes a token are stored, not the tokens that fitted: the next run may have more
-memory free, or less.
-"""
+"""Token budget of a batch, from the free memory; no answer depends on it."""
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Iterator
@@ -15,13 +10,8 @@ from typing import Any
 
 import torch
 
-from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.hf.devices import devices_of
-from pytest_kbrel.models.hf.scorer import score_batch
 from pytest_kbrel.models.hf.spec import ModelSpec
-from pytest_kbrel.models.measurements import MeasurementFile
-from pytest_kbrel.models.tokens import Pair
-from pytest_kbrel.records import Fingerprint
 
 CPU_MOST, GPU_MOST = 4096, 32768
 """Tokens a batch at most. On a CPU a larger batch is no faster, it only takes memory (measured:
@@ -33,8 +23,6 @@ _SHARE = 0.6
 _FOR_LOGITS = 3 * 2**28
 # In tokens: a packed row. With less than that nothing can be shared.
 _LEAST = 256
-# In tokens: two batches to measure, and the length of their rows.
-_SMALL, _LARGE, _ROW = 256, 1024, 128
 
 
 def token_budget(spec: ModelSpec, device: str) -> int:
@@ -47,50 +35,20 @@ def tokens_within(free: float, per_token: float, most: int, *, workers: int = 1)
 
     ``per_token`` is in bytes. The result is at least a packed row, or ``most``: only a try shows if it fits.
     """
-    return max(
-        min(_LEAST, most), min(most, int(allowed_bytes(free, workers) / per_token))
-    )
+    allowed = max(0.0, _SHARE * free / workers - _FOR_LOGITS)
+    return max(min(_LEAST, most), min(most, int(allowed / per_token)))
 
 
-def allowed_bytes(free: float, workers: int) -> float:
-    """Return the bytes for the batches of one of ``workers`` processes, logits left out."""
-    return max(0.0, _SHARE * free / workers - _FOR_LOGITS)
-
-
-def measure_budget(
-    model: Any, spec: ModelSpec, described: Fingerprint, folder: Path | None = None
-) -> Budget:
-    """Return the budget of a loaded checkpoint, from the memory that is free now.
-
-    The bytes a token are measured with small batches on a GPU and computed from the model's shape on a CPU.
-    ``folder`` holds figures of earlier runs; ``None`` reads and stores none.
-    """
-    device = model.device
-    most = token_budget(spec, device.type)
+def measure_budget(model: Any, spec: ModelSpec) -> int:
+    """Return the budget of a loaded checkpoint in tokens, from its shape and the memory that is free now."""
+    most = token_budget(spec, model.device.type)
     devices = devices_of(model)
     # A batch goes through all devices, so the fullest one sets the limit.
     frees = [free for free in map(free_bytes, devices) if free is not None]
     if not frees:
-        return Budget(most)
-    notes = MeasurementFile(folder) if folder is not None else None
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    name += f" x {len(devices)}" if len(devices) > 1 else ""
-    key = f"{described.weights_digest} {described.derived} {described.dtype} {name}".replace(
-        "  ", " "
-    )
-    per_token = notes.get(key) if notes is not None else None
-    if per_token is None:
-        per_token = bytes_a_token(model)
-        # What a token takes on one of several devices says nothing of the others.
-        if device.type == "cuda" and len(devices) == 1:
-            per_token = _probed(model) or per_token
-            if notes is not None:
-                notes.put(key, per_token)
+        return most
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    tokens = tokens_within(min(frees), per_token, most, workers=workers)
-    return Budget(
-        tokens, allowed=allowed_bytes(min(frees), workers), notes=notes, key=key
-    )
+    return tokens_within(min(frees), bytes_a_token(model), most, workers=workers)
 
 
 def bytes_a_token(model: Any) -> float:
@@ -106,19 +64,11 @@ def bytes_a_token(model: Any) -> float:
     inner = _number(
         config, 4 * width, "intermediate_size", "ffn_dim", "n_inner", "d_ff"
     )
-    size = float(model.dtype.itemsize)
-    layer = 7 * width + 3 * inner + 2 * _LEAST * (1 + heads)
-    return size * (2 * _cached(model) + layer)
-
-
-def _cached(model: Any) -> float:
-    """Return the count of numbers in the keys and values of a token, in all layers."""
-    config = model.config.get_text_config(decoder=True)
-    width = float(model.get_input_embeddings().weight.shape[1])
     layers = _number(config, 1.0, "num_hidden_layers", "n_layer", "num_layers")
-    heads = _number(config, 1.0, "num_attention_heads", "n_head", "num_heads")
     one = _number(config, width / heads, "head_dim", "d_kv")
-    return 2 * layers * one * _number(config, heads, "num_key_value_heads")
+    cached = 2 * layers * one * _number(config, heads, "num_key_value_heads")
+    layer = 7 * width + 3 * inner + 2 * _LEAST * (1 + heads)
+    return float(model.dtype.itemsize) * (2 * cached + layer)
 
 
 def _number(config: Any, otherwise: float, *names: str) -> float:
@@ -126,31 +76,6 @@ def _number(config: Any, otherwise: float, *names: str) -> float:
     return next(
         (float(one) for one in values if isinstance(one, int) and one > 0), otherwise
     )
-
-
-def _probed(model: Any) -> float | None:
-    """Return the bytes a token measured with two batches on the GPU, ``None`` if they show nothing."""
-    try:
-        # The first batch loads libraries.
-        _, small, large = (_peak(model, tokens) for tokens in (_SMALL, _SMALL, _LARGE))
-    # Whatever an architecture raises here, it raises for the first question too.
-    except Exception:
-        return None
-    # Scoring keeps no keys and values, sharing and writing do.
-    per_token = (large - small) / (_LARGE - _SMALL) + 2 * _cached(
-        model
-    ) * model.dtype.itemsize
-    return per_token if math.isfinite(per_token) and per_token > 0 else None
-
-
-def _peak(model: Any, tokens: int) -> float:
-    row = (0,) * (_ROW - 1)
-    pair = Pair(prompt=row, context=row, targets=(0,))
-    torch.cuda.synchronize(model.device)
-    torch.cuda.reset_peak_memory_stats(model.device)
-    before = torch.cuda.memory_allocated(model.device)
-    score_batch(model, [pair] * (tokens // _ROW), 0)
-    return float(torch.cuda.max_memory_allocated(model.device) - before)
 
 
 _PROC = Path("/proc")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.errors import ModelError, nearest
 from pytest_kbrel.models.answers import ANSWERS
@@ -30,27 +29,13 @@ def backend_of(text: str) -> Backend:
     return BACKENDS.get(text.strip().partition("/")[0], HF)
 
 
-def read_spec(
-    text: str,
-    model_args: str = "",
-    *,
-    device: str = "auto",
-    dtype: str = "auto",
-    batch_size: str = "auto",
-    chat_template: bool = False,
-) -> Spec:
+def read_spec(text: str, model_args: str = "", **run: Any) -> Spec:
     """Read the name of a model and its companions; nothing is loaded, and no server is asked.
 
-    Raises :class:`~pytest_kbrel.errors.ModelError` as the backend's ``parse`` does.
+    ``run`` are ``device``, ``dtype``, ``batch_size`` and ``chat_template`` of the run. Raises
+    :class:`~pytest_kbrel.errors.ModelError` as the backend's ``parse`` does.
     """
-    return backend_of(text).parse(
-        text,
-        model_args,
-        device=device,
-        dtype=dtype,
-        batch_size=batch_size,
-        chat_template=chat_template,
-    )
+    return backend_of(text).parse(text, model_args, **run)
 
 
 def args_for(text: str, args: str) -> str:
@@ -97,13 +82,9 @@ def _with_hint(spec: Spec, error: NoFolderError) -> ModelError:
     head, slash, rest = spec.text.partition("/")
     if slash and head not in BACKENDS:
         return ModelError(f"{error}{nearest(head, BACKENDS)}")
-    return ModelError(f"{error}{_nearest_reference(rest if slash else head)}")
-
-
-def _nearest_reference(text: str) -> str:
-    """Return the hint for a misspelt ``reference`` or ``reference:NAME``; empty where it is none."""
-    _, colon, candidate = text.partition(":")
-    return nearest(text, [f"reference{colon}{candidate}"])
+    meant = rest if slash else head
+    _, colon, candidate = meant.partition(":")
+    return ModelError(f"{error}{nearest(meant, [f'reference{colon}{candidate}'])}")
 
 
 def gpus_of(spec: Spec) -> int | None:
@@ -142,16 +123,13 @@ def open_counter(spec: Spec) -> TokenCounter:
     return BACKENDS[spec.backend].counter(spec)
 
 
-def open_model(
-    spec: Spec, *, threads: int | None = None, folder: Path | None = None
-) -> Model:
+def open_model(spec: Spec, *, threads: int | None = None) -> Model:
     """Open a model: load a checkpoint, start an engine, connect to a server, or read a script.
 
-    ``threads`` is the number of CPU threads for transformers, ``folder`` where measured memory per token is
-    stored. Raises as :func:`check_spec`, and :class:`~pytest_kbrel.errors.ModelError` for a checkpoint that
+    ``threads`` is the number of CPU threads for transformers. Raises as :func:`check_spec`, and :class:`~pytest_kbrel.errors.ModelError` for a checkpoint that
     does not work.
     """
     try:
-        return BACKENDS[spec.backend].open(spec, threads=threads, folder=folder)
+        return BACKENDS[spec.backend].open(spec, threads=threads)
     except NoFolderError as error:
         raise _with_hint(spec, error) from None

@@ -25,14 +25,16 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from pytest_kbrel.bounds import DELAY
+from pytest_kbrel.bounds import DELAY, SHARE_OR_NONE, Bounds
 from pytest_kbrel.errors import ModelError, SuiteError
 from pytest_kbrel.facts.located import Node, json_rows, read_document
 from pytest_kbrel.records import record
 
 ENDINGS = ".yaml, .yml or .jsonl"
 _CONDITIONS = ("prompt", "contains", "pattern")
+_EXIT_STATUS = Bounds(0, 255)
 _OUTCOMES = ("text", "steps", "probability", "error", "delay", "crash")
 
 Probabilities = float | tuple[float, ...]
@@ -220,46 +222,39 @@ def _rule(node: Node, conditions: tuple[str, ...]) -> ScriptRule:
         )
     if not entries.keys() & set(_OUTCOMES):
         raise node.error(f"{what} needs one of {', '.join(_OUTCOMES)}")
-    rule = ScriptRule(
-        prompt=_text(entries, "prompt"),
-        contains=_text(entries, "contains"),
-        pattern=_pattern(entries["pattern"]) if "pattern" in entries else None,
-        text=_text(entries, "text"),
-        steps=tuple(map(_step, entries["steps"].items("`steps`", "steps")))
-        if "steps" in entries
-        else (),
-        probability=_probability(entries["probability"])
-        if "probability" in entries
-        else None,
-        error=entries["error"].text("`error`") if "error" in entries else "",
-        delay=float(entries["delay"].number("`delay`", f"{DELAY}, in seconds", DELAY))
-        if "delay" in entries
-        else 0.0,
-        crash=_exit_status(entries["crash"]) if "crash" in entries else None,
-    )
+    rule = ScriptRule(**{key: _value(key, node) for key, node in entries.items()})
     if rule.pattern is not None and rule.text is not None:
         _check_groups(entries["text"], rule.pattern, rule.text)
     return rule
 
 
-def _text(entries: Mapping[str, Node], key: str) -> str | None:
-    if key not in entries:
-        return None
-    value = entries[key].value
-    if not isinstance(value, str) or (key in _CONDITIONS and not value):
-        raise entries[key].wrong(
-            f"`{key}`", "text" if key == "text" else "text, not empty"
-        )
-    return value
+def _value(key: str, node: Node) -> Any:
+    """Return the value of a rule's key."""
+    match key:
+        case "steps":
+            return tuple(map(_step, node.items("`steps`", "steps")))
+        case "probability":
+            return _probability(node)
+        case "error":
+            return node.text("`error`")
+        case "delay":
+            return float(node.number("`delay`", f"{DELAY}, in seconds", DELAY))
+        case "crash":
+            # The signal that ends a process at once.
+            if node.value is True:
+                return -9
+            allowed = "true, or an exit status from 0 to 255"
+            return int(node.number("`crash`", allowed, _EXIT_STATUS))
+    if not isinstance(node.value, str) or (key != "text" and not node.value):
+        raise node.wrong(f"`{key}`", "text" if key == "text" else "text, not empty")
+    return _pattern(node, node.value) if key == "pattern" else node.value
 
 
-def _pattern(node: Node) -> re.Pattern[str]:
+def _pattern(node: Node, text: str) -> re.Pattern[str]:
     try:
-        return re.compile(_text({"pattern": node}, "pattern") or "")
+        return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise node.error(
-            f"not a regular expression: {node.value!r} ({error})"
-        ) from None
+        raise node.error(f"not a regular expression: {text!r} ({error})") from None
 
 
 def _check_groups(node: Node, pattern: re.Pattern[str], text: str) -> None:
@@ -300,26 +295,7 @@ def _probabilities(node: Node) -> Probabilities:
 
 def _share(node: Node) -> float:
     """Return a probability; NaN plays a broken model."""
-    value = node.value
-    if isinstance(value, float) and math.isnan(value):
-        return value
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not 0 <= value <= 1
-    ):
-        raise node.wrong("a probability", "a number from 0 to 1, or .nan")
-    return float(value)
-
-
-def _exit_status(node: Node) -> int:
-    """Return an exit status; ``true`` stands for the signal that ends a process at once."""
-    if node.value is True:
-        return -9
-    if (
-        isinstance(node.value, bool)
-        or not isinstance(node.value, int)
-        or not 0 <= node.value <= 255
-    ):
-        raise node.wrong("`crash`", "true, or an exit status from 0 to 255")
-    return node.value
+    if isinstance(node.value, float) and math.isnan(node.value):
+        return node.value
+    allowed = "a number from 0 to 1, or .nan"
+    return float(node.number("a probability", allowed, SHARE_OR_NONE))

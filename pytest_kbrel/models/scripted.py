@@ -9,19 +9,18 @@ import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.arguments import require_auto
-from pytest_kbrel.models.base import Backend
+from pytest_kbrel.models.base import Backend, Model, Spec
 from pytest_kbrel.models.chat import text_of
 from pytest_kbrel.models.script import (
     ENDINGS,
     Probabilities,
+    Script,
     ScriptedError,
     ScriptedStep,
-    ScriptRule,
     read_script,
 )
 from pytest_kbrel.models.token_counting import WordCounter
@@ -40,30 +39,14 @@ from pytest_kbrel.records import (
 _PREFIX = "scripted/"
 
 
-class Answers(Protocol):
-    """Source of a scripted model's answers; a ``ScriptedError`` becomes a failed response."""
-
-    def text(self, prompt: str) -> tuple[str, tuple[ScriptedStep, ...]]:
-        """Return the text after ``prompt``, with its steps if it has any."""
-        ...
-
-    def probability(self, prompt: str, continuation: str) -> Probabilities:
-        """Return the probabilities (0..1) of the tokens of ``continuation`` after ``prompt``."""
-        ...
-
-    def faults(self, prompt: str) -> Sequence[ScriptRule]:
-        """Return the faults at ``prompt``, in order."""
-        ...
-
-
-class ScriptedModel:
+class ScriptedModel(Model):
     """Model with scripted answers; its tokens are words separated by spaces.
 
     Stop strings and ``max_new_tokens`` cut a scripted text as they cut a real model's. ``spec`` is how the
     user named the model. ``digest`` identifies the answers: models of one digest are one model.
     """
 
-    def __init__(self, answers: Answers, *, spec: str, digest: str) -> None:
+    def __init__(self, answers: Script, *, spec: str, digest: str) -> None:
         self._answers = answers
         self._spec = spec
         self._digest = digest
@@ -90,9 +73,6 @@ class ScriptedModel:
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return the scripted texts, cut at stop strings and at ``max_new_tokens`` words."""
         return [self._generate(request) for request in requests]
-
-    def close(self) -> None:
-        """Do nothing: a script holds no resources."""
 
     def _score(self, request: ScoreRequest) -> Scored | Failed:
         tokens = tuple(map(_token_id, request.continuation.split()))
@@ -228,10 +208,9 @@ def _token_id(word: str) -> int:
 
 
 @record
-class ScriptedSpec:
+class ScriptedSpec(Spec):
     """Spec of the scripted model ``scripted/FILE``."""
 
-    text: str
     path: Path
     backend: str = "scripted"
 

@@ -7,92 +7,78 @@ part is an ordinary continuation of the prompt with all that was written so far.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.chat import ThoughtMarks
-from pytest_kbrel.models.hf.batch_plan import Prompt
-from pytest_kbrel.models.hf.stopping import Continuation, Endings
-from pytest_kbrel.models.tokens import Ids
-from pytest_kbrel.records import Failed, record
+from pytest_kbrel.models.hf.stopping import Endings
+from pytest_kbrel.models.tokens import Ids, Prompt
+from pytest_kbrel.records import Failed, Generated
 
-Answer = Continuation | Failed
-Batches = Iterator[list[tuple[int, Answer]]]
-Write = Callable[[Sequence[Prompt]], Batches]
-
-
-@record
-class _Thought:
-    """Thought so far of the prompt ``index``; ``closed`` if ``written`` ends with the closing mark."""
-
-    index: int
-    written: Ids = ()
-    closed: bool = False
+Answer = Generated | Failed
 
 
 class Thinker:
     """Generator of answers that lets a model finish the thoughts it begins.
 
-    ``write`` continues prompts to the answers' endings, ``think`` to those of thoughts; ``answers`` and
-    ``thoughts`` are these endings. ``longest`` is the model's limit of tokens, ``None`` without one; ``most``
-    is the limit of a thought.
+    ``write`` continues prompts to endings; ``answers`` are those of answers. ``longest`` is the model's limit
+    of tokens, ``None`` without one; ``most`` is the limit of a thought.
     """
 
     def __init__(
         self,
-        write: Write,
-        think: Write,
+        write: Callable[[Sequence[Prompt], Endings], Batches[Generated]],
         marks: ThoughtMarks,
-        *,
         answers: Endings,
-        thoughts: Endings,
+        *,
         most: int,
         longest: int | None,
     ) -> None:
-        self._write, self._think, self._marks = write, think, marks
-        self._answers, self._thoughts = answers, thoughts
+        self._write, self._marks, self._answers = write, marks, answers
+        closing = answers.tokenizer.encode(marks.closing, add_special_tokens=False)
+        ends = [*answers.eos_ids, *(closing if len(closing) == 1 else [])]
+        self._thoughts = answers.with_ends(ends, special=True)
         self._most, self._longest = most, longest
 
-    def ready(self, prompts: Sequence[Prompt]) -> Batches:
+    def ready(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield batches of each prompt's index and answer; a failure is a :class:`Failed`."""
-        begun = [
-            _Thought(index=n)
-            for n, prompt in enumerate(prompts)
-            if self._thinks_at_once(prompt)
-        ]
-        thinking = {one.index for one in begun}
-        direct = [n for n in range(len(prompts)) if n not in thinking]
+        # What has been written of each thought so far.
+        thoughts: dict[int, Ids] = {
+            n: () for n, prompt in enumerate(prompts) if self._thinks_at_once(prompt)
+        }
+        direct = [n for n in range(len(prompts)) if n not in thoughts]
         for batch in self._written(prompts, direct):
             done: list[tuple[int, Answer]] = []
-            for index, answer in batch:
-                if self._begins_to_think(prompts[index], answer):
-                    assert isinstance(answer, Continuation)
-                    begun.append(self._thought(index, answer.token_ids))
+            for n, answer in batch:
+                if self._begins_to_think(prompts[n], answer):
+                    assert isinstance(answer, Generated)
+                    thoughts[n] = answer.token_ids
                 else:
-                    done.append((index, answer))
+                    done.append((n, answer))
             yield done
-        closed: list[_Thought] = [one for one in begun if one.closed]
+        closed: dict[int, Ids] = {}
         unthought: list[int] = []
-        for one, result in self._thought_on(
-            prompts, [one for one in begun if not one.closed]
-        ):
-            if isinstance(result, _Thought):
-                closed.append(result)
-            elif result is None:
-                unthought.append(one.index)
+        for n, result in self._thought_on(prompts, thoughts):
+            if result is None:
+                unthought.append(n)
+            elif isinstance(result, tuple):
+                closed[n] = result
             else:
-                yield [(one.index, result)]
+                yield [(n, result)]
         yield from self._written(prompts, unthought)
-        behind = [_further(prompts[one.index], one.written) for one in closed]
-        for written in self._write(behind):
+        behind = [_further(prompts[n], written) for n, written in closed.items()]
+        indices = list(closed)
+        for batch in self._write(behind, self._answers):
             yield [
-                (closed[n].index, self._with_thought(answer, closed[n].written))
-                for n, answer in written
+                (indices[place], self._with_thought(answer, closed[indices[place]]))
+                for place, answer in batch
             ]
 
-    def _written(self, prompts: Sequence[Prompt], indices: Sequence[int]) -> Batches:
-        for batch in (
-            self._write([prompts[index] for index in indices]) if indices else ()
-        ):
+    def _written(
+        self, prompts: Sequence[Prompt], indices: Sequence[int]
+    ) -> Batches[Generated]:
+        some = [prompts[index] for index in indices]
+        for batch in self._write(some, self._answers) if some else ():
             yield [(indices[n], answer) for n, answer in batch]
 
     def _thinks_at_once(self, prompt: Prompt) -> bool:
@@ -113,24 +99,23 @@ class Thinker:
         return bool(begins) or self._marks.begun_by(text)
 
     def _thought_on(
-        self, prompts: Sequence[Prompt], begun: Sequence[_Thought]
-    ) -> Iterator[tuple[_Thought, _Thought | Answer | None]]:
-        """Yield each thought with its closed form, an answer, or ``None`` for a text that was no thought."""
-        able: list[_Thought] = []
+        self, prompts: Sequence[Prompt], thoughts: Mapping[int, Ids]
+    ) -> Iterator[tuple[int, Ids | Answer | None]]:
+        """Yield each prompt's index with its closed thought, an answer, or ``None`` where nothing was thought."""
+        able: list[int] = []
         further: list[Prompt] = []
-        for one in begun:
-            prompt = prompts[one.index]
-            room = self._room(prompt) - len(one.written)
-            if one.written[-1:] and one.written[-1] in self._answers.eos_ids:
-                yield one, self._unclosed(one.written)
+        for n, written in thoughts.items():
+            prompt, closed = prompts[n], self._closed(written)
+            room = self._room(prompt) - len(written)
+            if closed is not None:
+                yield n, closed
+            elif written and (written[-1] in self._answers.eos_ids or room < 1):
+                yield n, self._unclosed(written)
             elif room < 1:
                 error = f"no room to think: {len(prompt.ids)} tokens of prompt, and {self._longest} are all"
-                yield (
-                    one,
-                    self._unclosed(one.written) if one.written else Failed(error=error),
-                )
+                yield n, Failed(error=error)
             else:
-                able.append(one)
+                able.append(n)
                 request = dataclasses.replace(
                     prompt.request,
                     stop=(self._marks.closing,),
@@ -138,49 +123,46 @@ class Thinker:
                     top_k=0,
                 )
                 further.append(
-                    _further(Prompt(ids=prompt.ids, request=request), one.written)
+                    _further(Prompt(ids=prompt.ids, request=request), written)
                 )
-        for batch in self._think(further) if further else ():
-            for n, continuation in batch:
-                yield (
-                    able[n],
-                    self._ended(prompts[able[n].index], able[n], continuation),
-                )
+        for batch in self._write(further, self._thoughts) if further else ():
+            for place, text in batch:
+                n = able[place]
+                yield n, self._ended(prompts[n], thoughts[n], text)
 
-    def _ended(
-        self, prompt: Prompt, one: _Thought, continuation: Answer
-    ) -> _Thought | Answer | None:
-        if isinstance(continuation, Failed):
-            return continuation
-        written = one.written + continuation.token_ids
-        if not (
-            self._thinks_at_once(prompt) or self._marks.begun_by(self._text(written))
-        ):
+    def _ended(self, prompt: Prompt, written: Ids, text: Answer) -> Ids | Answer | None:
+        if isinstance(text, Failed):
+            return text
+        written += text.token_ids
+        begun = self._thinks_at_once(prompt) or self._marks.begun_by(
+            self._text(written)
+        )
+        closed = self._closed(written) if begun else None
+        if not begun or closed is not None:
+            return closed
+        if not self._marks.opening and text.finish == "stop":
             return None
-        thought = self._thought(one.index, written)
-        if thought.closed:
-            return thought
-        if not self._marks.opening and continuation.finish == "stop":
-            return None
-        return self._unclosed(thought.written)
+        return self._unclosed(written)
 
-    def _thought(self, index: int, written: Ids) -> _Thought:
-        """Return a thought, without what stands behind its closing mark."""
-        if self._marks.closing in self._text(written):
-            mask = self._thoughts.mask(self._marks.closing)
+    def _closed(self, written: Ids) -> Ids | None:
+        """Return a thought up to its closing mark, ``None`` without one."""
+        closing = self._marks.closing
+        if closing in self._text(written):
             for count, token in enumerate(written, start=1):
-                able = mask is None or bool(mask[token])
-                if able and self._marks.closing in self._text(written[:count]):
-                    return _Thought(index=index, written=written[:count], closed=True)
-        return _Thought(index=index, written=written)
+                able = self._thoughts.may_end(closing, token)
+                if able and closing in self._text(written[:count]):
+                    return written[:count]
+        return None
 
-    def _unclosed(self, written: Ids) -> Continuation:
+    def _unclosed(self, written: Ids) -> Generated:
         ended = written[-1:] and written[-1] in self._answers.eos_ids
         text = self._text(written[:-1] if ended else written).lstrip()
-        return Continuation(
+        return Generated(
             text="",
             token_ids=(),
             finish="length",
+            prompt_tokens=0,
+            prompt_digest="",
             thought=text.removeprefix(self._marks.opening).strip(),
             thought_tokens=len(written),
         )
@@ -209,10 +191,3 @@ def _may_think(prompt: Prompt) -> bool:
 
 def _further(prompt: Prompt, written: Ids) -> Prompt:
     return Prompt(ids=prompt.ids + written, request=prompt.request)
-
-
-def thought_endings(answers: Endings, marks: ThoughtMarks) -> Endings:
-    """Return the endings of thoughts: the closing mark, and the EOS tokens of answers."""
-    closing = answers.tokenizer.encode(marks.closing, add_special_tokens=False)
-    ends = [*answers.eos_ids, *(closing if len(closing) == 1 else [])]
-    return answers.with_ends(ends, special=True)

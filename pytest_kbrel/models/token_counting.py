@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.chat import text_of
@@ -19,35 +19,12 @@ CHARACTERS = 4
 _REMEMBERED = 16384
 
 
-class TokenCounter(Protocol):
-    """Counter of the tokens of requests."""
+class TokenCounter:
+    """Counter of the tokens of requests; this one takes one token for each :data:`CHARACTERS` characters.
 
-    @property
-    def exact(self) -> bool:
-        """True if tokens are those of the model's own tokenizer."""
-        ...
-
-    def prompt(self, request: Request) -> int:
-        """Return the number of tokens of the prompt, as the model's responses state it."""
-        ...
-
-    def continuation(self, request: ScoreRequest) -> int:
-        """Return the number of tokens that are scored."""
-        ...
-
-    @property
-    def unscorable(self) -> str:
-        """Why the model can score no continuation; empty where it can, or nobody knows."""
-        ...
-
-    @property
-    def thoughts(self) -> int:
-        """The most tokens of a thought before an answer, which are not counted; 0 without thoughts."""
-        ...
-
-
-class TokenEstimator:
-    """Counter that takes one token for each :data:`CHARACTERS` characters."""
+    ``exact`` says that tokens are those of the model's own tokenizer, ``unscorable`` why the model can score
+    no continuation. ``thoughts`` are the most tokens of a thought before an answer, which are not counted.
+    """
 
     exact = False
     unscorable = ""
@@ -56,7 +33,7 @@ class TokenEstimator:
         self._instruction, self.thoughts = instruction, thoughts
 
     def prompt(self, request: Request) -> int:
-        """Return the number of tokens of the prompt, with the model's own system message."""
+        """Return the number of tokens of the prompt, as the model's responses state it."""
         return self._tokens(text_of(request, self._instruction))
 
     def continuation(self, request: ScoreRequest) -> int:
@@ -67,7 +44,7 @@ class TokenEstimator:
         return math.ceil(len(text) / CHARACTERS)
 
 
-class WordCounter(TokenEstimator):
+class WordCounter(TokenCounter):
     """Counter of words, which are the tokens of a scripted model."""
 
     exact = True
@@ -76,7 +53,7 @@ class WordCounter(TokenEstimator):
         return len(text.split())
 
 
-class TokenizerCounter:
+class TokenizerCounter(TokenCounter):
     """Counter by a checkpoint's own tokenizer; raises :class:`ModelError` where that does not load."""
 
     exact = True
@@ -88,21 +65,21 @@ class TokenizerCounter:
             raise ModelError(
                 f"loading {spec.text}: torch or transformers does not import: {error}"
             ) from None
-        self._encoder = load_outline(spec).encoder
+        _, self._encoder = load_outline(spec)
         self.unscorable = self._encoder.unscorable
         may_think = (
             self._encoder.marks is not None and spec.chat.enable_thinking is not False
         )
         self.thoughts = spec.chat.max_thinking_tokens if may_think else 0
         # MONITOR puts a continuation and a question to the same prompt.
-        self._tokens = functools.lru_cache(_REMEMBERED)(
+        self._length = functools.lru_cache(_REMEMBERED)(
             lambda text: len(self._encoder.encoded(text))
         )
 
     def prompt(self, request: Request) -> int:
         """Return the number of tokens of the prompt, 0 where the model refuses it."""
         try:
-            return self._tokens(self._encoder.text(request))
+            return self._length(self._encoder.text(request))
         except ValueError:
             return 0
 

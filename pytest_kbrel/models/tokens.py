@@ -39,6 +39,25 @@ class Pair:
     lead: Ids = ()
 
 
+@record
+class Prompt:
+    """A prompt's token ids and its request."""
+
+    ids: Ids
+    request: GenerateRequest
+
+    @property
+    def length(self) -> int:
+        """The most tokens that prompt and continuation can have."""
+        return len(self.ids) + self.request.max_new_tokens
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Return what prompts must have in common to be answered in one plain batch."""
+        r = self.request
+        return (len(self.ids), r.max_new_tokens, r.num_beams, r.steps, r.stop, r.top_k)
+
+
 def prompt_digest(ids: Ids, bos: int | None = None) -> str:
     """Return a digest of token ids: equal exactly where the model sees the same prompt.
 
@@ -86,15 +105,11 @@ class PromptEncoder:
             raise ModelError(
                 "model-args: add_bos_token=True, but the tokenizer has no BOS token"
             )
+        self._ahead: Mapping[str, Sequence[int]] = {}
         # Whether BOS must lead; ``None`` leaves a text, or a chat template, as it is.
         self._wants_bos = add_bos
-        self._ahead: Mapping[str, Sequence[int]] = {}
-        if (
-            add_bos is None
-            and not chat_template
-            and self._bos is not None
-            and before[:1] == (self._bos,)
-        ):
+        leads = self._bos is not None and before[:1] == (self._bos,)
+        if add_bos is None and leads and not chat_template:
             self._wants_bos = True
         self.marks: ThoughtMarks | None = None
         # What an encoder reads cannot be gone on with.

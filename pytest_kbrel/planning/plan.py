@@ -19,7 +19,7 @@ from pytest_kbrel.models.registry import (
     gives_answer_probabilities,
     open_counter,
 )
-from pytest_kbrel.models.token_counting import TokenCounter, TokenEstimator
+from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.planning.gate_power import power_of_gates
 from pytest_kbrel.planning.requests import (
     Call,
@@ -176,7 +176,7 @@ class _PlannedModel:
         # The answers of both models are put to a helper model.
         self._passes = 2 if to not in names and settings.baseline_model else 1
         self._spec, self._backend = spec, BACKENDS[spec.backend]
-        self.counter: TokenCounter = TokenEstimator()
+        self.counter: TokenCounter = TokenCounter()
         if not (estimated and self._backend.computes_here):
             try:
                 self.counter = open_counter(spec)

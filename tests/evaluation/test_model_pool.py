@@ -68,9 +68,7 @@ def test_workers_share_the_cores(
     monkeypatch.setattr(model_pool.os, "cpu_count", lambda: cpus)
     threads_given: list[int | None] = []
 
-    def open_model(
-        spec: object, *, threads: int | None, folder: Path | None
-    ) -> FunctionModel:
+    def open_model(spec: object, *, threads: int | None) -> FunctionModel:
         threads_given.append(threads)
         return FunctionModel()
 
@@ -261,7 +259,7 @@ def test_a_change_of_any_models_files_is_told_with_its_place(
     made = ModelPool(made_options(judge="hf/judge", from_run=from_run))
     made.check_files()
     model: Any = FunctionModel()
-    model.files = Changed()
+    model.check_files = Changed().check
     made._models |= {"": FunctionModel(), text: model}
     with pytest.raises(ModelError) as raised:
         made.check_files()

@@ -123,7 +123,7 @@ def test_outcomes_of_100_000_levels(tmp_path: Path) -> None:
 def test_a_tensor_file_whose_header_has_100_000_levels(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     path.write_bytes(len(DEEP).to_bytes(8, "little") + DEEP.encode())
-    with pytest.raises(ModelError, match=r"no readable safetensors: .*100 levels"):
+    with pytest.raises(ModelError, match=r"no safetensors file: .*100 levels"):
         digest_of_tensors([path])
 
 

@@ -41,9 +41,7 @@ class SamplingParams:
     stop: list[str] | None = None
     stop_token_ids: list[int] | None = None
     logprobs: int | None = None
-    prompt_logprobs: int | None = None
     logprob_token_ids: list[int] | None = None
-    skip_reading_prefix_cache: bool | None = None
 
     def __post_init__(self) -> None:
         self.stop = self.stop or []
@@ -54,8 +52,6 @@ class SamplingParams:
             )
         if any(not stop for stop in self.stop):
             raise VLLMValidationError("stop cannot contain an empty string.")
-        if self.skip_reading_prefix_cache is None:
-            self.skip_reading_prefix_cache = self.prompt_logprobs is not None
 
 
 @dataclass
@@ -74,7 +70,6 @@ class RequestOutput:
     request_id: str
     prompt: str | None
     prompt_token_ids: list[int] | None
-    prompt_logprobs: list[dict[int, Logprob] | None] | None
     outputs: list[CompletionOutput]
     finished: bool = True
     num_cached_tokens: int | None = None
@@ -142,7 +137,6 @@ class LLM:
                 model_config=SimpleNamespace(
                     max_model_len=self._longest, dtype=torch.float32
                 ),
-                cache_config=SimpleNamespace(enable_prefix_caching=True, block_size=16),
                 device_config=SimpleNamespace(device_type="cuda"),
             ),
             engine_core=SimpleNamespace(shutdown=self._shutdown),
@@ -205,13 +199,6 @@ class LLM:
         return logits[0].float().log_softmax(-1)
 
     def _answer(self, number, ids, params) -> RequestOutput:
-        of_prompt = None
-        if params.prompt_logprobs is not None:
-            rows = self._logprobs(ids)
-            of_prompt = [None] + [
-                {token: Logprob(float(rows[place, token]))}
-                for place, token in enumerate(ids[1:])
-            ]
         written, result, text, finish, reason = [], [], "", "length", None
         cache = (
             transformers.DynamicCache()
@@ -254,7 +241,6 @@ class LLM:
             request_id=number,
             prompt=None,
             prompt_token_ids=list(ids),
-            prompt_logprobs=of_prompt,
             outputs=[
                 CompletionOutput(
                     index=0,

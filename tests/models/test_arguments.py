@@ -145,7 +145,7 @@ def test_what_is_done_is_done_as_lm_eval_says():
         bnb_4bit=(
             ("compute_dtype", "bfloat16"),
             ("quant_type", "nf4"),
-            ("use_double_quant", "True"),
+            ("use_double_quant", True),
         ),
     )
 

@@ -9,34 +9,8 @@ from pytest_kbrel.models.base import (
     generated,
     scored,
 )
-from pytest_kbrel.models.batching import (
-    Batcher,
-    Budget,
-)
-from pytest_kbrel.models.measurements import FILE, MeasurementFile
+from pytest_kbrel.models.batching import Batcher
 from pytest_kbrel.records import Failed, GenerateRequest, Scored
-
-
-@pytest.mark.parametrize(("allowed", "kept"), [(4096.0, 8.0), (0.0, None)])
-def test_what_was_learned_is_kept_where_it_is_known_how_much_there_was(
-    tmp_path, allowed, kept
-):
-    Budget(1024, allowed=allowed, notes=MeasurementFile(tmp_path), key="k").halve(1024)
-    assert MeasurementFile(tmp_path).get("k") == kept
-    assert MeasurementFile(tmp_path).get("") is None
-
-
-@pytest.mark.parametrize(
-    ("value", "kept"),
-    [
-        (1e-9, True),
-        (0.0, False),
-    ],
-)
-def test_bytes_that_a_token_can_take(tmp_path, value, kept):
-    MeasurementFile(tmp_path).put("k", value)
-    assert MeasurementFile(tmp_path).get("k") == (value if kept else None)
-    assert (tmp_path / FILE).exists() is kept
 
 
 def probabilities(*values):
@@ -111,8 +85,10 @@ class Rows:
 
 
 def test_a_row_that_never_fits_fails_alone():
-    answers = Batcher(10).run(range(3), len, Rows(room=0))
+    batches = Batcher(10).ready(range(3), len, Rows(room=0))
+    answers = dict(one for batch in batches for one in batch)
+    assert [*answers] == [0, 1, 2]
     assert all(
         isinstance(answer, Failed) and "out of memory" in answer.error
-        for answer in answers
+        for answer in answers.values()
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 
 import pytest
 
 from pytest_kbrel.models import measurements
+from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.cache.session import CacheSession
-from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.models.measurements import RateMeter, last_rates, store_rates
 from pytest_kbrel.records import Failed, Fingerprint, Generated, Scored, ScoreRequest
 
@@ -65,20 +64,21 @@ def test_a_failure_has_no_tokens_and_few_answers_no_rate(clock):
     assert meter.rates() == {"score": 63 * 10 / 2.0}
 
 
-def test_a_rate_is_kept_by_model_and_device_and_not_by_a_worker(tmp_path, monkeypatch):
+def test_a_rate_is_kept_by_spec_and_not_by_a_worker(tmp_path, monkeypatch):
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     assert last_rates(tmp_path, MODEL.spec) == {}
-    with contextlib.closing(Store(tmp_path)) as store:
-        store.put([("00" * 32, TEXT)], MODEL)
+    store_rates(tmp_path, MODEL, {"score": 5000.0, "generate": 3.0})
     store_rates(tmp_path, MODEL, {"score": 50.0})
-    store_rates(tmp_path, dataclasses.replace(MODEL, device="cuda"), {"score": 5000.0})
+    store_rates(tmp_path, dataclasses.replace(MODEL, weights_digest=""), {"score": 9.0})
+    store_rates(tmp_path / "rates.json", MODEL, {"score": 9.0})
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
     store_rates(tmp_path, MODEL, {"score": 9.0})
     assert last_rates(tmp_path, MODEL.spec) == {"score": 50.0}
     assert last_rates(tmp_path, "reference") == {}
+    assert [path.name for path in tmp_path.iterdir()] == ["rates.json"]
 
 
-class Clocked:
+class Clocked(Model):
     """A model that takes a known time for each token it reads, on a clock of its own."""
 
     now = 0.0
@@ -105,6 +105,15 @@ def test_a_run_leaves_its_rate_beside_its_answers(tmp_path, monkeypatch):
     assert last_rates(tmp_path, MODEL.spec) == {"score": pytest.approx(1 / TOKEN)}
 
 
-def test_a_store_that_cannot_be_read_has_no_last_rate(tmp_path):
-    (tmp_path / FILE).write_bytes(b"SQLite format 3\0 and nothing else")
-    assert last_rates(tmp_path, "reference") == {}
+@pytest.mark.parametrize("rates", ["", "[]", "{}", '{"./here": {"score": NaN}}'])
+def test_a_broken_file_has_no_rate_and_is_written_anew(tmp_path, monkeypatch, rates):
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    text = f'{{"rates_by_spec": {rates}}}'
+    (tmp_path / "rates.json").write_text(text)
+    assert last_rates(tmp_path, MODEL.spec) == {}
+    store_rates(tmp_path, MODEL, {"score": 9.0})
+    assert last_rates(tmp_path, MODEL.spec) == {"score": 9.0}
+    (tmp_path / "rates.json").write_text(
+        '{"rates_by_spec": {"./here": {"score": 1' + "0" * 400 + "}}}"
+    )
+    assert last_rates(tmp_path, MODEL.spec) == {}

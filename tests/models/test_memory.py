@@ -1,25 +1,18 @@
-"""How many tokens a batch may have: the arithmetic, what is free, what is remembered, and real shortage."""
+"""How many tokens a batch may have: the arithmetic, what is free, and real shortage."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-import torch
 
 from pytest_kbrel.models import memory as module
-from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.hf.model import HfModel
-from pytest_kbrel.models.measurements import FILE, MeasurementFile
 from pytest_kbrel.models.memory import (
     CPU_MOST,
-    allowed_bytes,
     bytes_a_token,
     cpu_bytes,
     measure_budget,
@@ -41,8 +34,8 @@ ASKS = [
 def test_scoring_and_writing_learn_from_each_other(model_of, monkeypatch):
     from pytest_kbrel.models.hf import generator, scorer
 
-    budget = Budget(4096)
-    model = HfModel(model_of("llama").parts, budget=budget)
+    model = HfModel(model_of("llama").parts, budget=4096)
+    batcher = model._batcher
     right = (
         [one.probabilities for one in model.score(SCORES)],
         [one.text for one in model.generate(ASKS)],
@@ -50,7 +43,7 @@ def test_scoring_and_writing_learn_from_each_other(model_of, monkeypatch):
     real, real_loop, seen = scorer.score_rows, generator.Generator._group, []
 
     def tight(*args, **options):
-        if budget.tokens > 1000:
+        if batcher.budget > 1000:
             raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
         return real(*args, **options)
 
@@ -65,15 +58,15 @@ def test_scoring_and_writing_learn_from_each_other(model_of, monkeypatch):
         for request in SCORES
     ]
     assert len(model.score(many)) == len(many)
-    assert budget.tokens <= 1000
+    assert batcher.budget <= 1000
 
-    def watched(self, group, prompts):
+    def watched(self, *of):
         seen.append(self._budget)
-        yield from real_loop(self, group, prompts)
+        yield from real_loop(self, *of)
 
     monkeypatch.setattr(generator.Generator, "_group", watched)
     assert [one.text for one in model.generate(ASKS)] == right[1]
-    assert {*seen} == {budget.tokens}
+    assert {*seen} == {batcher.budget}
     for one, before in zip(model.score(SCORES), right[0], strict=True):
         assert one.probabilities == pytest.approx(before, abs=1e-4)
 
@@ -122,91 +115,19 @@ def test_free_is_what_machine_container_and_process_leave(tmp_path):
 def test_without_knowledge_the_most_is_taken(model_of, monkeypatch):
     parts = model_of("llama").parts
     monkeypatch.setattr(module, "free_bytes", lambda device: None)
-    assert measure_budget(parts.model, parts.spec, parts.fingerprint).tokens == CPU_MOST
+    assert measure_budget(parts.model, parts.spec) == CPU_MOST
 
 
-def test_a_gpu_is_probed_once_and_remembered(model_of, monkeypatch, tmp_path):
-    real = model_of("llama").parts
-    model = SimpleNamespace(
-        device=torch.device("cuda"),
-        config=real.model.config,
-        dtype=torch.float32,
-        get_input_embeddings=real.model.get_input_embeddings,
-    )
-    fed, held = [], [0]
-
-    def score(model, pairs, pad):
-        fed.append(sum(len(pair.context) + 1 for pair in pairs))
-        held[0] = 10_000 + 1000 * fed[-1] + (5_000_000 if len(fed) == 1 else 0)
-
-    monkeypatch.setattr(module, "score_batch", score)
-    monkeypatch.setattr(module, "free_bytes", lambda device: 4 * GIB)
-    monkeypatch.setattr(module, "GPU_MOST", 10**9)
-    for name, value in {
-        "get_device_name": lambda device: "H200",
-        "synchronize": lambda device: None,
-        "reset_peak_memory_stats": lambda device: None,
-        "memory_allocated": lambda device: 7,
-        "max_memory_allocated": lambda device: held[0] + 7,
-    }.items():
-        monkeypatch.setattr(torch.cuda, name, value)
+def test_a_batch_has_a_share_of_what_is_free(model_of, monkeypatch):
+    parts = model_of("llama").parts
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
-    first = measure_budget(model, real.spec, real.fingerprint, tmp_path)
-    # 1000 bytes as measured, and twice the keys and values, which scoring does not keep.
-    assert first.tokens == int(allowed_bytes(4 * GIB, 1) / (1000 + 2 * 64 * 4))
-    assert fed == [256, 256, 1024]
-    assert (
-        measure_budget(model, real.spec, real.fingerprint, tmp_path).tokens
-        == first.tokens
-    )
-    assert len(fed) == 3
-
-    def broken(*_):
-        raise RuntimeError("no kernel image is available")
-
-    monkeypatch.setattr(module, "score_batch", broken)
-    shape = measure_budget(model, real.spec, real.fingerprint, tmp_path / "new")
-    assert shape.tokens == int(allowed_bytes(4 * GIB, 1) / bytes_a_token(real.model))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        '{"version": 1, "bytes_a_token": {"a": NaN}}',
-        '{"version": 1, "bytes_a_token": {"a": 1' + "0" * 400 + "}}",
-    ],
-)
-def test_a_broken_file_is_ignored_and_written_anew(tmp_path, text):
-    (tmp_path / FILE).write_text(text)
-    notes = MeasurementFile(tmp_path)
-    assert notes.get("a") is None
-    notes.put("b", 7.0)
-    assert (notes.get("a"), notes.get("b")) == (None, 7.0)
-    assert json.loads((tmp_path / FILE).read_text()) == {
-        "version": 1,
-        "bytes_a_token": {"b": 7.0},
-    }
-
-
-def test_a_folder_that_may_not_be_written_costs_nothing_but_the_memory(tmp_path):
-    (tmp_path / "file").write_text("")
-    MeasurementFile(tmp_path / "file" / "folder").put("a", 5.0)
-    assert MeasurementFile(tmp_path / "file" / "folder").get("a") is None
-
-
-def test_notes_of_two_writers_are_never_torn(tmp_path):
-    def write(name: str) -> None:
-        for number in range(40):
-            MeasurementFile(tmp_path).put(f"{name}{number % 3}", number + 1.0)
-            # Read at any time: whole, or not there yet.
-            assert MeasurementFile(tmp_path)._read()
-
-    with ThreadPoolExecutor(2) as pool:
-        for done in [pool.submit(write, name) for name in "ab"]:
-            done.result()
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+    monkeypatch.setattr(module, "CPU_MOST", 10**9)
+    monkeypatch.setattr(module, "free_bytes", lambda device: 4 * GIB)
+    per_token = bytes_a_token(parts.model)
+    expected = int((0.6 * 4 * GIB - 3 * 2**28) / per_token)
+    assert measure_budget(parts.model, parts.spec) == expected
+    monkeypatch.setattr(module, "free_bytes", lambda device: GIB)
+    assert measure_budget(parts.model, parts.spec) == 256
 
 
 SHORT = """
@@ -214,7 +135,6 @@ import resource, sys
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
-from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.hf.loading import load_checkpoint
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.spec import parse_spec
@@ -225,17 +145,16 @@ asked = [
     ScoreRequest(prompt=f"Paris {n} " + "is the capital of France. " * 12, continuation=" Paris")
     for n in range(1200)
 ]
-budget = Budget(2**20)
-model = HfModel(parts, shares=False, budget=budget)
+model = HfModel(parts, shares=False, budget=2**20)
 model.score(asked[:2])
 size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (size + 48 * 2**20, -1))
 found = model.score(asked)
 resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
-right = HfModel(parts, shares=False, budget=Budget(2048)).score(asked)
+right = HfModel(parts, shares=False, budget=2048).score(asked)
 assert all(isinstance(one, Scored) for one in found), found[0]
 worst = max(abs(a.probabilities[0] - b.probabilities[0]) for a, b in zip(found, right))
-print(budget.tokens, worst < 1e-4)
+print(model._batcher.budget, worst < 1e-4)
 """
 
 

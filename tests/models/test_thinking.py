@@ -6,9 +6,9 @@ import pytest
 import transformers as tf
 
 from pytest_kbrel.models.chat import KNOWN, ThoughtMarks, marks_of
-from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.stopping import Endings
-from pytest_kbrel.models.thinking import Thinker, thought_endings
+from pytest_kbrel.models.thinking import Thinker
+from pytest_kbrel.models.tokens import Prompt
 from pytest_kbrel.records import Failed, GenerateRequest
 from tests.models.tiny_checkpoints import EOS, make_tokenizer
 
@@ -40,14 +40,10 @@ class Writer:
     def ids(self, text):
         return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def to(self, endings):
-        def write(prompts):
-            yield [
-                (n, self._continued(prompt, endings))
-                for n, prompt in enumerate(prompts)
-            ]
-
-        return write
+    def write(self, prompts, endings):
+        yield [
+            (n, self._continued(prompt, endings)) for n, prompt in enumerate(prompts)
+        ]
 
     def _continued(self, prompt, endings):
         assert prompt.ids[: len(self._prompt)] == self._prompt
@@ -71,16 +67,7 @@ def answered(request, tokenizers):
     def answer(reply, prompt=PROMPT, *, marks=THINK, most=200, longest=None, **options):
         writer = Writer(tokenizer, prompt, reply)
         answers = Endings(tokenizer, len(tokenizer), (EOS,))
-        thoughts = thought_endings(answers, marks)
-        thinker = Thinker(
-            writer.to(answers),
-            writer.to(thoughts),
-            marks,
-            answers=answers,
-            thoughts=thoughts,
-            most=most,
-            longest=longest,
-        )
+        thinker = Thinker(writer.write, marks, answers, most=most, longest=longest)
         asked = GenerateRequest(
             prompt="", **{"max_new_tokens": 20, "stop": ("\n",), **options}
         )
@@ -156,26 +143,14 @@ def test_many_are_asked_together(tokenizers):
     }
     calls = []
 
-    def write(to):
-        def way(prompts):
-            calls.append(len(prompts))
-            for n, prompt in enumerate(prompts):
-                name = tokenizer.decode(prompt.ids)[:2]
-                for batch in writers[name].to(to)([prompt]):
-                    yield [(n, answer) for _, answer in batch]
+    def write(prompts, endings):
+        calls.append(len(prompts))
+        for n, prompt in enumerate(prompts):
+            name = tokenizer.decode(prompt.ids)[:2]
+            for batch in writers[name].write([prompt], endings):
+                yield [(n, answer) for _, answer in batch]
 
-        return way
-
-    thoughts = thought_endings(answers, THINK)
-    thinker = Thinker(
-        write(answers),
-        write(thoughts),
-        THINK,
-        answers=answers,
-        thoughts=thoughts,
-        most=9,
-        longest=None,
-    )
+    thinker = Thinker(write, THINK, answers, most=9, longest=None)
     request = GenerateRequest(prompt="", max_new_tokens=5)
     prompts = [Prompt(ids=writers[name].ids(name), request=request) for name in replies]
     result = dict(one for batch in thinker.ready(prompts) for one in batch)

@@ -12,10 +12,8 @@ from typing import Any
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.measurements import store_rates
 from pytest_kbrel.models.registry import BACKENDS, open_model, read_spec
-from pytest_kbrel.records import Generated
 from tests.plugin.conftest import MODEL, SUITE, facts_file, mini_suite
 from tests.plugin.real_models.checkpoints import make_checkpoint
 from tests.plugin.real_models.world import write_suite
@@ -82,16 +80,8 @@ def keep_a_rate(folder: Path) -> None:
     model = open_model(read_spec("scripted/knows.jsonl"))
     fingerprint = model.describe()
     model.close()
-    answer = Generated(
-        text="x", token_ids=(), finish="stop", prompt_tokens=1, prompt_digest=""
-    )
-    store = Store(folder)
-    # Another file was there under this name before.
-    for digest, rate in (("old", 1.0), (fingerprint.weights_digest, 2.0)):
-        one = dataclasses.replace(fingerprint, weights_digest=digest)
-        store.put([(f"{int(rate)}0" * 32, answer)], one)
-        store_rates(folder, one, {"generate": rate, "score": rate})
-    store.close()
+    for rate in (1.0, 2.0):
+        store_rates(folder, fingerprint, {"generate": rate, "score": rate})
 
 
 def per_case(exchanges: list[dict[str, Any]]) -> Rows:

@@ -23,23 +23,17 @@ MISSING = Failed(
 
 
 @record
-class AnswersSpec:
+class AnswersSpec(Spec):
     """Spec of a model whose answers are in ``path``, a file or a folder of files; ``None`` for none yet.
 
     ``requests`` says how requests are written: endpoint, seed, log-probabilities and chat settings.
     ``named``: the user says what the model is called; otherwise the answers do.
     """
 
-    text: str
     path: Path | None
     requests: OpenAISpec
     named: bool
     backend: str = "answers"
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences on arguments without effect."""
-        return self.requests.notes
 
 
 def parse_answers(
@@ -65,7 +59,11 @@ def parse_answers(
         **run,
     )
     return AnswersSpec(
-        text=text, path=Path(path).expanduser(), requests=requests, named=named
+        text=text,
+        path=Path(path).expanduser(),
+        requests=requests,
+        named=named,
+        notes=requests.notes,
     )
 
 
@@ -78,7 +76,9 @@ def to_export(spec: Spec) -> AnswersSpec:
     if isinstance(spec, AnswersSpec):
         return spec
     if isinstance(spec, OpenAISpec):
-        return AnswersSpec(text=spec.text, path=None, requests=spec, named=True)
+        return AnswersSpec(
+            text=spec.text, path=None, requests=spec, named=True, notes=spec.notes
+        )
     raise ModelError(
         f"found {spec.text}; allowed: openai/NAME, where NAME is what the batch calls its model, or "
         "answers/FILE to write what its answers leave open"

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, TypeVar
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.base import (
     Model,
-    check_count,
     check_probabilities,
     check_size,
     responses_of,
 )
+from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.cache.store import Answer, Store, chunks, digest_of, key_of
 from pytest_kbrel.models.measurements import RateMeter
 from pytest_kbrel.records import (
@@ -38,13 +38,9 @@ if TYPE_CHECKING:
 Q = TypeVar("Q", ScoreRequest, GenerateRequest)
 A = TypeVar("A", Scored, Generated)
 T = TypeVar("T")
-Batches = Iterator[list[tuple[int, A | Failed]]]
-
-# Responses that may be lost when the process is killed, of a model that returns them all at once.
-_CHUNK = 32
 
 
-class CachingModel:
+class CachingModel(Model):
     """Model whose valid responses are stored as they arrive, and looked up before the model is called.
 
     Failures are not stored, nor is an empty text of a server, since another try may bring more. Answers of a
@@ -85,11 +81,11 @@ class CachingModel:
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return one response per request, in order."""
-        return self._responses(requests, Scored, "score")
+        return self._responses(requests, Scored, self.model.score_as_ready)
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return one response per request, in order."""
-        return self._responses(requests, Generated, "generate")
+        return self._responses(requests, Generated, self.model.generate_as_ready)
 
     def close(self) -> None:
         """Close model and store."""
@@ -103,7 +99,10 @@ class CachingModel:
         self.store = None
 
     def _responses(
-        self, requests: Sequence[Q], kind: type[A], method: str
+        self,
+        requests: Sequence[Q],
+        kind: type[A],
+        ask: Callable[[Sequence[Q]], Batches[A]],
     ) -> list[A | Failed]:
         # Without a store nobody needs a key.
         keys = (
@@ -131,9 +130,7 @@ class CachingModel:
         new = [
             request for request in dict.fromkeys(requests) if request not in responses
         ]
-        ask: Callable[[Sequence[Q]], Batches[A]] = getattr(
-            self.model, f"{method}_as_ready", None
-        ) or _in_chunks(getattr(self.model, method))
+        method = "score" if kind is Scored else "generate"
         for batch in self.meter.timed(method, ask(new)) if new else ():
             responses |= {new[position]: response for position, response in batch}
             self.on_answers(len(batch), True)
@@ -181,17 +178,6 @@ def new_counts(models: Iterable[CachingModel]) -> tuple[int, int]:
         requested, reused = requested + model.requested, reused + model.reused
         model.requested = model.reused = 0
     return requested, reused
-
-
-def _in_chunks(
-    ask: Callable[[Sequence[Q]], list[A | Failed]],
-) -> Callable[[Sequence[Q]], Batches[A]]:
-    def batches(requests: Sequence[Q]) -> Batches[A]:
-        for start in range(0, len(requests), _CHUNK):
-            chunk = requests[start : start + _CHUNK]
-            yield list(enumerate(check_count(chunk, ask(chunk)), start))
-
-    return batches
 
 
 class SessionCache:

@@ -13,10 +13,10 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 from pytest_kbrel.errors import BudgetError, ModelError, StoreError
-from pytest_kbrel.models.base import Model, responses_of
+from pytest_kbrel.models.base import Model, ServedModel, responses_of
 from pytest_kbrel.models.cache.store import (
     Answer,
     Lock,
@@ -46,17 +46,6 @@ _PATIENCE = 600.0
 LOCKS = ("lock", "check")
 RUN = "run-"
 _MODEL = "(SELECT id FROM models WHERE digest = ?)"
-
-
-@runtime_checkable
-class ServedModel(Model, Protocol):
-    """Model behind a server; ``served`` are the names of served models in its replies so far."""
-
-    served: set[str]
-
-    def about(self) -> str:
-        """Return the server's entry for the model, in a text that is the same for each call."""
-        ...
 
 
 class Journal:
@@ -100,7 +89,7 @@ class Journal:
         texts = {}
         for key, _ in answers:
             request = requests[key]
-            texts[key] = _written([type(request).__name__, request])
+            texts[key] = json.dumps([type(request).__name__, to_wire(request)])
         store.put(answers, self._model.describe(), digest=self.digest, requests=texts)
         served = frozenset(self._model.served)
         if served - self._noted:

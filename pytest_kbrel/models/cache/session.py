@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.base import Model
+from pytest_kbrel.models.base import Model, ServedModel
 from pytest_kbrel.models.cache import journal
 from pytest_kbrel.models.cache.caching_model import CachingModel, new_counts
 from pytest_kbrel.models.cache.store import FILE, Lock, Store, make_folder, network_of
@@ -37,13 +37,13 @@ class CacheSession:
         Raises :class:`ModelError` if a server gives no answer to what tells its model from another.
         """
         store, own_journal = None, None
-        if self._folder is not None and getattr(model, "is_storable", True):
+        if self._folder is not None and model.is_storable:
             with contextlib.ExitStack() as stack:
                 try:
                     store = Store(self._folder)
                     stack.callback(store.close)
                     if not model.describe().weights_digest:
-                        assert isinstance(model, journal.ServedModel)
+                        assert isinstance(model, ServedModel)
                         own_journal = journal.begin(store, self._run, model)
                     stack.pop_all()
                 except StoreError as error:

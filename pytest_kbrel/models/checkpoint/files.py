@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -122,20 +122,14 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
                 f"{index}: the shards {missing or 'are none'}; each must be a file next to the index"
             )
         return tuple(folder / name for name in names)
-    others = sorted(p.name for p in folder.glob("*.safetensors"))
-    if others:
-        raise ModelError(
-            f"{folder}: found {', '.join(others[:3])}, but neither model.safetensors nor its index; "
-            "those are the names that are loaded"
-        )
     pickles = sorted(p.name for pattern in _PICKLES for p in folder.glob(pattern))
-    if pickles:
+    if pickles and not any(folder.glob("*.safetensors")):
         raise ModelError(
             f"{folder}: only pickled weights ({', '.join(pickles[:3])}), which can run code when opened; "
             f"allowed are safetensors: convert with save_pretrained{_gguf_hint(folder)}"
         )
     raise ModelError(
-        f"{folder}: no weights: model.safetensors is needed; found {_listing(folder)}{_gguf_hint(folder)}"
+        f"{folder}: no weights: model.safetensors or its index is needed; found {_listing(folder)}{_gguf_hint(folder)}"
     )
 
 
@@ -194,8 +188,7 @@ def _gguf_hint(folder: Path) -> str:
     names = sorted(p.name for p in folder.glob("*.gguf"))
     if not names:
         return ""
-    more = f" (or another of {len(names)} such files)" if len(names) > 1 else ""
-    return f"; for GGUF weights add model-args gguf_file={names[0]}{more}"
+    return f"; for GGUF weights add model-args gguf_file={names[0]}"
 
 
 def _listing(folder: Path) -> str:
@@ -223,8 +216,11 @@ def refuse_pointer(file: Path) -> None:
         )
 
 
-def check_safetensors(file: Path) -> None:
-    """Raise :class:`ModelError` unless a file is a complete safetensors file."""
+def check_safetensors(file: Path) -> list[tuple[str, range]]:
+    """Return the name, format and shape of each tensor as JSON, with the places of its bytes.
+
+    Raises :class:`ModelError` unless the file is a complete safetensors file.
+    """
     refuse_pointer(file)
     begin, size = _begin(file), file.stat().st_size
     length = int.from_bytes(begin[:8], "little")
@@ -236,13 +232,15 @@ def check_safetensors(file: Path) -> None:
         raise ModelError(_cut(file, size, f"a header of {length} bytes"))
     with file.open("rb") as stream:
         stream.seek(8)
-        needed = 8 + length + _end(file, stream.read(length))
+        tensors = _tensors(file, stream.read(length), 8 + length)
+    needed = max((place.stop for _, place in tensors), default=8 + length)
     if size < needed:
         raise ModelError(_cut(file, size, f"{needed} bytes by its header"))
     if size > needed:
         raise ModelError(
             f"{file}: no whole safetensors file: it has {size} bytes, and by its header {needed}"
         )
+    return tensors
 
 
 def check_gguf(file: Path) -> None:
@@ -262,22 +260,21 @@ def _begin(file: Path) -> bytes:
         raise ModelError(f"{file}: cannot be read: {error.strerror}") from None
 
 
-def _end(file: Path, header: bytes) -> int:
-    """Return the end of the last tensor, in bytes from the header's end."""
+def _tensors(file: Path, header: bytes, start: int) -> list[tuple[str, range]]:
+    tensors = []
     try:
-        tensors: dict[str, Any] = parse(header)
-        ends = [
-            entry["data_offsets"][1]
-            for name, entry in tensors.items()
-            if name != _METADATA
-        ]
-        if not all(isinstance(end, int) and end >= 0 for end in ends):
-            raise TypeError("an offset is a whole number")
+        for name, about in parse(header).items():
+            if name != _METADATA:
+                begin, end = about["data_offsets"]
+                if not 0 <= begin <= end:
+                    raise ValueError(f"the offsets {begin} and {end}")
+                described = json.dumps([name, about["dtype"], about["shape"]])
+                tensors.append((described, range(start + begin, start + end)))
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise ModelError(
             f"{file}: no safetensors file: its header is broken: {type(error).__name__}: {error}"
         ) from None
-    return max(ends, default=0)
+    return sorted(tensors, key=lambda tensor: tensor[1].start)
 
 
 def _cut(file: Path, size: int, needed: str) -> str:
@@ -292,30 +289,12 @@ def digest_of_tensors(files: Iterable[Path]) -> str:
     """
     tensors: list[tuple[str, str]] = []
     for file in files:
+        described = check_safetensors(file)
         with file.open("rb") as stream:
-            try:
-                tensors += _tensors(stream)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ModelError(
-                    f"{file}: no readable safetensors: {error!r}"
-                ) from None
+            for about, place in described:
+                stream.seek(place.start)
+                tensors.append((about, _digest(stream, len(place))))
     return hashlib.sha256(json.dumps(sorted(tensors)).encode()).hexdigest()
-
-
-def _tensors(stream: BinaryIO) -> Iterator[tuple[str, str]]:
-    """Yield name, format and shape of each tensor as JSON, with the digest of its bytes, in file order."""
-    size = int.from_bytes(stream.read(8), "little")
-    if size > _LONGEST_HEADER:
-        raise ValueError(f"a header of {size} bytes")
-    header: dict[str, Any] = parse(stream.read(size))
-    header.pop(_METADATA, None)
-    for name, about in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-        start, end = about["data_offsets"]
-        stream.seek(8 + size + start)
-        yield (
-            json.dumps([name, about["dtype"], about["shape"]]),
-            _digest(stream, end - start),
-        )
 
 
 def _digest(stream: BinaryIO, size: int) -> str:

@@ -21,7 +21,6 @@ from pytest_kbrel.models.checkpoint.files import (
     weight_files,
 )
 from pytest_kbrel.models.hf.spec import ModelSpec
-from pytest_kbrel.records import record
 
 # What a load reads of a folder beside its shards and the vocabulary's files. One that is not there counts:
 # it may be there later.
@@ -49,13 +48,8 @@ _ENCODER_SUFFIXES = (".json", ".safetensors", ".txt", ".model")
 Files = Callable[[], Iterable[Path]]
 
 
-@record
-class _FileState:
-    """State of a file: its inode, its size in bytes, and when it was last written (ns)."""
-
-    inode: int
-    size: int
-    written: int
+# Of a file: its inode, its size in bytes, and when it was last written (ns).
+FileState = tuple[int, int, int]
 
 
 class FileRecord:
@@ -89,18 +83,17 @@ class FileRecord:
         changed = [
             file for file in {**before, **now} if before.get(file) != now.get(file)
         ]
-        (folder, path), more = (
-            changed[0],
-            f" and {len(changed) - 1} more" if len(changed) > 1 else "",
-        )
+        folder, path = changed[0]
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        how = " -> ".join(_shown(states.get(changed[0])) for states in (before, now))
         what = f"{path.name} of {folder}{more} changed while it was being read"
         self._error = f"{what}; the first failure says more"
         raise ModelError(
-            f"{what} ({_difference(before.get(changed[0]), now.get(changed[0]))}); answers from before and "
-            "after cannot be told apart; run again when nothing writes there, or gate a copy"
+            f"{what} ({how}); answers from before and after cannot be told apart; run again when nothing writes "
+            "there, or gate a copy"
         )
 
-    def _states(self) -> dict[tuple[str, Path], _FileState | None]:
+    def _states(self) -> dict[tuple[str, Path], FileState | None]:
         return {
             (label, path): _state(path)
             for label, files in self._folders
@@ -141,13 +134,6 @@ def record_encoder_files(label: str, folder: Path) -> FileRecord:
     return FileRecord([(label, lambda: files)])
 
 
-def check_files(model: object) -> None:
-    """Check the files of a model that has some; raises as :meth:`FileRecord.check`."""
-    files: FileRecord | None = getattr(model, "files", None)
-    if files is not None:
-        files.check()
-
-
 def _in(folder: Path, names: Iterable[str]) -> list[Path]:
     return [folder / name for name in names]
 
@@ -156,33 +142,23 @@ def _of_tokenizer(folder: Path) -> list[Path]:
     return [*_in(folder, _TOKENIZER), *tokenizer_files(folder)]
 
 
-def _state(path: Path) -> _FileState | None:
+def _state(path: Path) -> FileState | None:
     try:
         status = os.stat(path)
     except OSError:
         # Whatever keeps it from being looked at keeps it from being read.
         return None
-    return _FileState(
-        inode=status.st_ino, size=status.st_size, written=status.st_mtime_ns
-    )
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _difference(before: _FileState | None, now: _FileState | None) -> str:
-    if before is None or now is None:
-        return "it was not there before" if before is None else "it is there no more"
-    if (before.size, before.written) == (now.size, now.written):
-        return f"another file of the same size and time, {_time(now)}, took its place"
-    has_other_size = before.size != now.size
-    return " -> ".join(
-        f"{_time(one)}{f', {one.size:,} bytes' * has_other_size}"
-        for one in (before, now)
-    )
-
-
-def _time(state: _FileState) -> str:
+def _shown(state: FileState | None) -> str:
+    if state is None:
+        return "no file"
+    inode, size, written = state
     # Of this machine's clock, as "ls" shows it.
-    moment = datetime.fromtimestamp(state.written / 1e9, UTC).astimezone()
-    return moment.isoformat(sep=" ", timespec="milliseconds")
+    moment = datetime.fromtimestamp(written / 1e9, UTC).astimezone()
+    time = moment.isoformat(sep=" ", timespec="milliseconds")
+    return f"{time}, {size:,} bytes, inode {inode}"
 
 
 def check_availability(spec: ModelSpec) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
@@ -70,13 +69,10 @@ def _check(spec: ModelSpec) -> None:
     check_device(spec.device)
 
 
-def load(
-    spec: ModelSpec, *, threads: int | None = None, folder: Path | None = None
-) -> HfModel:
+def load(spec: ModelSpec, *, threads: int | None = None) -> HfModel:
     """Load a causal or encoder-decoder checkpoint and check that it can be trusted.
 
-    ``threads`` is the number of CPU threads for torch, ``None`` for torch's own choice. ``folder`` stores how
-    much memory a token takes; ``None`` stores nothing.
+    ``threads`` is the number of CPU threads for torch, ``None`` for torch's own choice.
 
     Raises :class:`~pytest_kbrel.errors.ModelError` for anything wrong with weights, tokenizer, config or
     device, and :class:`~pytest_kbrel.errors.MissingExtraError` without torch, transformers or safetensors.
@@ -95,9 +91,7 @@ def load(
     if threads is not None:
         torch.set_num_threads(threads)
     parts = load_checkpoint(spec)
-    return HfModel(
-        parts, budget=measure_budget(parts.model, spec, parts.fingerprint, folder)
-    )
+    return HfModel(parts, budget=measure_budget(parts.model, spec))
 
 
 HF = Backend(

@@ -14,6 +14,7 @@ import transformers
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.files import bos_setting
 from pytest_kbrel.models.hf.devices import is_offloaded
+from pytest_kbrel.models.hf.lm_head import vocabulary_of
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.tokens import PromptEncoder
 
@@ -22,7 +23,7 @@ _LAYER = re.compile(r"(?<=\.)\d+(?=\.)")
 
 def check_architecture(spec: ModelSpec, config: Any) -> None:
     """Refuse classifiers and masked models: some load as causal ones and write nonsense."""
-    named = list(getattr(config, "architectures", None) or [])
+    named = config.architectures or []
     if any("MaskedLM" in name or name.endswith("Classification") for name in named):
         raise ModelError(
             f"{spec.path}: {named[0]} does not write text; allowed are causal and encoder-decoder models"
@@ -101,7 +102,7 @@ def check_fit(spec: ModelSpec, model: Any, tokenizer: Any) -> None:
     Added special tokens may lie there, but for those that begin and end texts: a text has them only where
     it spells them out, and such a question is an error of its fact.
     """
-    rows = model.get_input_embeddings().weight.shape[0]
+    rows = vocabulary_of(model)
     added, used = (
         tokenizer.added_tokens_decoder,
         (tokenizer.bos_token_id, tokenizer.eos_token_id),
@@ -189,18 +190,12 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
     try:
         adapted = peft.PeftModel.from_pretrained(model, spec.peft, use_safetensors=True)
     except (RuntimeError, KeyError) as error:
-        # Of weights of another shape torch tells in lines behind the first, of a layer that PEFT was to
-        # replace as a whole and has no weights for, PEFT tells the key.
-        check_adapter_keys(
-            spec, misshapen=re.findall(r"size mismatch for ([^\s:]+)", str(error))
-        )
-        check_adapter_keys(
-            spec, missing=error.args[:1] if isinstance(error, KeyError) else ()
-        )
-        raise
-    if getattr(
-        getattr(adapted, "active_peft_config", None), "is_prompt_learning", False
-    ):
+        # Of weights of another shape torch tells in lines behind the first.
+        raise ModelError(
+            f"{spec.path}: the adapter {spec.peft} does not fit: {' '.join(str(error).split())[:400]}; allowed: "
+            "an adapter of this checkpoint"
+        ) from None
+    if adapted.active_peft_config.is_prompt_learning:
         raise ModelError(
             f"{spec.text}: the adapter {spec.peft} puts tokens of its own in front of the prompt, which "
             "moves all places; allowed: adapters that change weights, such as LoRA"
@@ -213,22 +208,9 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
     missing = [
         key for key in result.missing_keys if _NAME in key.split(".") and prefix in key
     ]
-    check_adapter_keys(spec, missing=missing, left_over=result.unexpected_keys)
-    return adapted
-
-
-def check_adapter_keys(
-    spec: ModelSpec,
-    *,
-    missing: Sequence[str] = (),
-    left_over: Sequence[str] = (),
-    misshapen: Sequence[str] = (),
-) -> None:
-    """Refuse an adapter that does not fit, by the keys that PEFT says are missing, left over or misshapen."""
     missing = [key for key in missing if not any(name in key for name in _SHARED)]
     for keys, what in (
-        (misshapen, "weights of another shape than the model's"),
-        (left_over, "weights that the model has no place for"),
+        (result.unexpected_keys, "weights that the model has no place for"),
         (missing, "no weights for some of the places that its config names"),
     ):
         if keys:
@@ -237,6 +219,7 @@ def check_adapter_keys(
                 f"{spec.path}: the adapter {spec.peft} does not fit: it has {what}: {sorted(keys)[0]}{more}; "
                 "the model would answer without them; allowed: an adapter of this checkpoint"
             )
+    return adapted
 
 
 def base_note(spec: ModelSpec, config: Any) -> str:
@@ -244,7 +227,7 @@ def base_note(spec: ModelSpec, config: Any) -> str:
 
     ``config`` is PEFT's, of the adapter. A folder and a hub id are the same where their last parts are.
     """
-    base = str(getattr(config, "base_model_name_or_path", None) or "")
+    base = str(config.base_model_name_or_path or "")
     if not base or _last(base) == _last(spec.path):
         return ""
     here = Path(base).expanduser()

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+import dataclasses
+import math
+from collections.abc import Sequence
+from functools import cached_property, partial
 from typing import Any
 
 from pytest_kbrel.models.batching import (
     Batcher,
-    Budget,
+    Batches,
     describe_error,
     is_out_of_memory,
 )
-from pytest_kbrel.models.hf.batch_plan import (
-    BatchLimits,
-    Prompt,
-    batch_limits,
-    distinct_prompts,
-    fits_decode_loop,
-    prompt_groups,
-    shared_length,
-)
-from pytest_kbrel.models.hf.decode_loop import DecodeLoop, continue_encoded
-from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache
+from pytest_kbrel.models.hf.decode_loop import BatchLimits, DecodeLoop, continue_encoded
+from pytest_kbrel.models.hf.kv_cache import PrefixCache
+from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE, vocabulary_of
 from pytest_kbrel.models.hf.prefix_tree import Group, TokenSequence, group_by_prefix
-from pytest_kbrel.models.hf.scorer import feed_prefix, score_batch
+from pytest_kbrel.models.hf.scorer import ROW_LENGTH, feed_prefix, score_batch
 from pytest_kbrel.models.hf.sharing import (
     SHARING_MODES,
-    TRIAL_BUDGET,
     SharingMode,
     agree,
     allows_packing,
@@ -36,31 +30,38 @@ from pytest_kbrel.models.hf.sharing import (
     sample_pairs,
     window_of,
 )
-from pytest_kbrel.models.hf.stopping import Continuation, Endings, generate_batch
-from pytest_kbrel.models.tokens import Ids, Pair
-from pytest_kbrel.records import Failed, GenerateRequest
+from pytest_kbrel.models.hf.stopping import Endings, generate_batch
+from pytest_kbrel.models.tokens import Pair, Prompt, common_prefix
+from pytest_kbrel.records import Failed, Generated, GenerateRequest
 
-Answer = Continuation | Failed
+Answer = Generated | Failed
+# In tokens: a trial's texts do not all fit at once.
+_TRIAL_BUDGET = 96
+# Reading a slot once more costs so many times what seeing one in vain does; measured on a CPU.
+_READING = 9
+_MOST_PER_ROW = 32
 
 
 class Generator:
-    """Generator of one checkpoint. ``budget`` is in tokens a batch, ``longest`` what the model takes.
+    """Generator of one checkpoint; ``longest`` is how many tokens the model takes.
 
     ``trouble`` is the first error of the decode loop, which plain batches then answered.
     """
 
     def __init__(
-        self, model: Any, endings: Endings, *, budget: int | Budget, longest: int | None
+        self, model: Any, endings: Endings, batcher: Batcher, *, longest: int | None
     ) -> None:
         self._model, self._endings = model, endings
         self._longest = longest
         self.trouble = ""
-        self._batcher = Batcher(budget)
+        self._batcher = batcher
         self._window = window_of(model.config)
-        self._prefix_cache = PrefixCache()
+        self._prefix_cache = PrefixCache(partial(feed_prefix, model))
 
     def with_endings(self, endings: Endings) -> Generator:
         """Return a generator on the same model whose texts have other endings."""
+        if endings is self._endings:
+            return self
         # The sharing mode holds for both.
         _ = self.sharing_mode
         other = copy.copy(self)
@@ -83,117 +84,98 @@ class Generator:
             for pair in pairs
             for one in (pair.context, (*pair.context, *pair.targets))
         )
-        prompts = [
-            Prompt(
-                ids=one,
-                request=GenerateRequest(
-                    prompt="", max_new_tokens=1 + n % 4, stop=(), steps=True
-                ),
+        prompts = []
+        for n, one in enumerate(ids):
+            request = GenerateRequest(
+                prompt="", max_new_tokens=1 + n % 4, stop=(), steps=True
             )
-            for n, one in enumerate(ids)
-        ]
-        prompts = [
-            p for p in prompts if self._longest is None or p.length <= self._longest
-        ]
-        # Three at once of all of them: some must leave, and others must come in, in rows of two.
-        per_row, longest = (2, self._longest) if mode == "packed" else (1, None)
-        limits = BatchLimits(
-            per_row=per_row, texts=3, budget=TRIAL_BUDGET, longest=longest
+            prompt = Prompt(ids=one, request=request)
+            if self._longest is None or prompt.length <= self._longest:
+                prompts.append(prompt)
+        # Some must leave, and others must come in.
+        trial = Generator(
+            self._model, self._endings, Batcher(_TRIAL_BUDGET), longest=self._longest
         )
-        try:
-            answers = self._try(prompts, limits, mode)
-            steps = [
-                answer.steps for answer in answers if isinstance(answer, Continuation)
-            ]
-            if len(steps) < len(prompts):
-                return False
-            again = [
-                Pair(
-                    prompt=p.ids,
-                    context=p.ids,
-                    targets=tuple(step.token_id for step in of),
-                )
-                for p, of in zip(prompts, steps, strict=True)
-            ]
-            plain = score_batch(
-                self._model, again, int(self._model.generation_config.pad_token_id)
-            )
-        # Whatever an architecture raises here, this mode does not hold for it.
-        except Exception:
+        answers = dict(one for batch in trial._looped(prompts, mode) for one in batch)
+        steps = [
+            answer.steps
+            for _, answer in sorted(answers.items())
+            if isinstance(answer, Generated)
+        ]
+        if len(steps) < len(prompts):
             return False
-        finally:
-            self._prefix_cache.forget()
-        return agree(
-            self._model, plain, [tuple(step.probability for step in of) for of in steps]
-        )
-
-    def _try(
-        self, prompts: Sequence[Prompt], limits: BatchLimits, mode: SharingMode
-    ) -> list[Answer]:
-        if self._model.config.is_encoder_decoder:
-            return self._continue_encoded(prompts)
-        requests = [prompt.request for prompt in prompts]
-        answers: dict[int, Answer] = {}
-        sequences = [
-            TokenSequence(ids=prompt.ids, start=len(prompt.ids) - 1)
-            for prompt in prompts
+        again = [
+            Pair(
+                prompt=p.ids,
+                context=p.ids,
+                targets=tuple(step.token_id for step in of),
+            )
+            for p, of in zip(prompts, steps, strict=True)
         ]
-        for group in group_by_prefix(sequences, 3 if mode == "packed" else 0):
-            for batch in self._loop(group, limits, mode).run(group.rows, requests):
-                answers.update(batch)
-        return [answers[number] for number in range(len(prompts))]
+        # Whatever an architecture raises here, this mode does not hold for it.
+        with contextlib.suppress(Exception):
+            plain = score_batch(self._model, again)
+            written = [tuple(step.probability for step in of) for of in steps]
+            return agree(self._model, plain, written)
+        return False
 
-    def ready(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
+    def ready(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield, some at a time, each prompt's index and answer; what fails is a :class:`Failed`."""
-        distinct = distinct_prompts(prompts)
-        indices = list(distinct.values())
-        for batch in self._distinct(list(distinct)):
+        # Prompts of equal token ids and settings are answered once.
+        positions: dict[Prompt, list[int]] = {}
+        for number, prompt in enumerate(prompts):
+            request = dataclasses.replace(prompt.request, prompt="")
+            bare = Prompt(ids=prompt.ids, request=request)
+            positions.setdefault(bare, []).append(number)
+        indices = list(positions.values())
+        for batch in self._distinct(list(positions)):
             yield [
                 (index, answer) for number, answer in batch for index in indices[number]
             ]
 
-    def _distinct(
-        self, prompts: Sequence[Prompt]
-    ) -> Iterator[list[tuple[int, Answer]]]:
+    def _distinct(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         remaining = set(range(len(prompts)))
         looped = [
             number
             for number, prompt in enumerate(prompts)
-            if fits_decode_loop(prompt, self._window)
+            if prompt.request.num_beams == 1
+            and (self._window is None or prompt.length < self._window)
         ]
         if looped and self.sharing_mode != "plain":
-            loop = (
-                self._encoded if self._model.config.is_encoder_decoder else self._looped
-            )
-            for batch in loop([prompts[n] for n in looped]):
-                remaining -= {looped[number] for number, _ in batch}
-                yield [(looped[number], answer) for number, answer in batch]
+            some = [prompts[n] for n in looped]
+            for batch in self._looped(some, self.sharing_mode):
+                # In a packed row values that are no numbers spread to the texts beside them.
+                texts = [
+                    (looped[number], answer)
+                    for number, answer in batch
+                    if isinstance(answer, Generated)
+                ]
+                remaining -= {number for number, _ in texts}
+                yield [*texts]
         groups: dict[tuple[object, ...], list[int]] = {}
         for number in sorted(remaining):
             groups.setdefault(prompts[number].kind, []).append(number)
         for numbers in sorted(
             groups.values(), key=lambda group: -len(prompts[group[0]].ids)
         ):
-            answer = self._plain_function([prompts[n] for n in numbers])
-            for answers in self._batcher.ready(
-                [prompts[n] for n in numbers], self._cost, answer
-            ):
-                yield list(zip(numbers, answers, strict=False))
-                del numbers[: len(answers)]
+            yield from self._batcher.ready(prompts, self._cost, self._plain, numbers)
 
-    def _looped(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
-        """Yield the answers of the decode loop; what fails here is left to plain batches."""
+    def _looped(
+        self, prompts: Sequence[Prompt], mode: SharingMode
+    ) -> Batches[Generated]:
+        """Yield the answers of a decode loop; what fails here is left to plain batches."""
+        if self._model.config.is_encoder_decoder:
+            yield from self._encoded(prompts)
+            return
         remaining = dict(enumerate(prompts))
         while remaining:
             numbers = list(remaining)
             waiting = [remaining[number] for number in numbers]
             longest = max(prompt.length for prompt in waiting)
-            for group in prompt_groups(
-                waiting, self._budget, self.sharing_mode, self._longest
-            ):
+            for group in self._groups(waiting, mode):
                 failure: Exception | None = None
                 try:
-                    for batch in self._group(group, waiting):
+                    for batch in self._group(group, waiting, mode):
                         for number, _ in batch:
                             del remaining[numbers[number]]
                         yield [(numbers[number], answer) for number, answer in batch]
@@ -210,7 +192,7 @@ class Generator:
             else:
                 return
 
-    def _encoded(self, prompts: Sequence[Prompt]) -> Iterator[list[tuple[int, Answer]]]:
+    def _encoded(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield the answers of the loop for models with an encoder, as :meth:`_looped` does."""
 
         def cost(batch: Sequence[Prompt]) -> int:
@@ -221,18 +203,12 @@ class Generator:
             range(len(prompts)),
             key=lambda n: (-prompts[n].request.max_new_tokens, -prompts[n].length),
         )
-        for answers in self._batcher.ready(
-            [prompts[n] for n in order], cost, self._continue_encoded
-        ):
-            batch = list(zip(order, answers, strict=False))
-            del order[: len(answers)]
-            for failed in (answer for answer in answers if isinstance(answer, Failed)):
-                self.trouble = self.trouble or failed.error
-            yield [
-                (number, answer)
-                for number, answer in batch
-                if isinstance(answer, Continuation)
-            ]
+        ready = self._batcher.ready(prompts, cost, self._continue_encoded, order)
+        for batch in ready:
+            for _, answer in batch:
+                if isinstance(answer, Failed):
+                    self.trouble = self.trouble or answer.error
+            yield batch
 
     def _continue_encoded(self, prompts: Sequence[Prompt]) -> list[Answer]:
         requests = [prompt.request for prompt in prompts]
@@ -241,101 +217,78 @@ class Generator:
         )
 
     def _group(
-        self, group: Group, prompts: Sequence[Prompt]
-    ) -> Iterator[list[tuple[int, Answer]]]:
-        """Yield the answers of one group; texts with NaN among the logits are left to plain batches.
-
-        In a packed row such values spread to the texts beside them.
-        """
+        self, group: Group, prompts: Sequence[Prompt], mode: SharingMode
+    ) -> Batches[Generated]:
+        """Yield the answers of one group."""
         members = [prompts[number] for row in group.rows for number, _ in row.outputs]
-        ids = [prompt.ids for prompt in members]
         # What only two rows share has no forward pass of its own, but each of them holds it once.
-        shared = shared_length(ids) if group.prefix or len(group.rows) <= 2 else 0
-        limits = batch_limits(
-            shared,
-            max(prompt.length for prompt in members) - shared,
-            self._budget,
-            longest=self._longest,
-            vocabulary=int(self._model.get_input_embeddings().weight.shape[0]),
-            packed=self.sharing_mode == "packed",
+        is_shared = group.prefix or len(group.rows) <= 2
+        shared = _shared_length(members) if is_shared else 0
+        limits = self._limits(shared, members, mode)
+        loop = DecodeLoop(
+            self._model,
+            len(group.prefix),
+            self._prefix_cache.layers(group.prefix),
+            self._endings,
+            limits,
+            packed=mode == "packed",
         )
-        loop = self._loop(group, limits, self.sharing_mode)
-        for batch in loop.run(group.rows, [prompt.request for prompt in prompts]):
-            yield [
-                (number, answer)
-                for number, answer in batch
-                if isinstance(answer, Continuation)
-            ]
+        return loop.run(group.rows, [prompt.request for prompt in prompts])
 
-    def _loop(self, group: Group, limits: BatchLimits, mode: SharingMode) -> DecodeLoop:
-        prefix, packed = self._layers(group.prefix), mode == "packed"
-        return DecodeLoop(
-            self._model, len(group.prefix), prefix, self._endings, limits, packed=packed
+    def _groups(
+        self, prompts: Sequence[Prompt], mode: SharingMode
+    ) -> tuple[Group, ...]:
+        """Return the groups of prompts that share a beginning: one decode loop each."""
+        sequences = [
+            TokenSequence(ids=prompt.ids, start=len(prompt.ids) - 1)
+            for prompt in prompts
+        ]
+        farthest = max(prompt.length for prompt in prompts)
+        if mode == "packed":
+            limits = self._limits(_shared_length(prompts), prompts, mode)
+            # As many tokens as a batch may have texts: a row must not hold more of these.
+            most = min(ROW_LENGTH, self._room - farthest, limits.texts)
+            return group_by_prefix(sequences, max(1, most))
+        # A loop of its own for fewer than a batch would leave the model with little to do at a time.
+        return group_by_prefix(sequences, 0, least_rows=self._budget // farthest)
+
+    def _limits(
+        self, before: int, prompts: Sequence[Prompt], mode: SharingMode
+    ) -> BatchLimits:
+        """Return the limits of batches of texts behind a prefix of ``before`` tokens.
+
+        The more texts share a row, the fewer copies of the prefix there are, and the more slots each passes
+        over.
+        """
+        own = max(prompt.length for prompt in prompts) - before
+        per_row = 1
+        if mode == "packed":
+            best = round(math.sqrt(_READING * before / own))
+            per_row = max(1, min(best, _MOST_PER_ROW, (self._room - before) // own))
+        rows = max(1, self._budget // (before + per_row * own))
+        most = LOGITS_AT_ONCE // vocabulary_of(self._model)
+        return BatchLimits(
+            per_row=per_row,
+            texts=max(1, min(per_row * rows, most)),
+            budget=self._budget,
+            longest=self._longest if mode == "packed" else None,
         )
 
-    def _layers(self, prefix: Ids) -> Layers:
-        return self._prefix_cache.layers(
-            prefix, lambda ids: feed_prefix(self._model, ids)
-        )
+    @property
+    def _room(self) -> int:
+        """Slots that a row may have."""
+        longest = self._budget if self._longest is None else self._longest
+        return min(self._budget, longest)
 
     @property
     def _budget(self) -> int:
         return self._batcher.budget
 
-    def _plain_function(
-        self, prompts: Sequence[Prompt]
-    ) -> Callable[[Sequence[Prompt]], list[Answer]]:
-        """Return the function that answers prompts of one kind: beams may share what all begin with."""
-        if prompts[0].request.num_beams == 1 or not self._beams_share:
-            return self._plain
-        shared = shared_length([prompt.ids for prompt in prompts])
-        if not shared or (
-            self._window is not None and prompts[0].length >= self._window
-        ):
-            return self._plain
-
-        def answer(batch: Sequence[Prompt]) -> list[Answer]:
-            try:
-                return self._plain(batch, self._layers(prompts[0].ids[:shared]))
-            except Exception as error:
-                if is_out_of_memory(error):
-                    raise
-                self.trouble = self.trouble or describe_error(error)
-            return self._plain(batch)
-
-        return answer
-
-    @cached_property
-    def _beams_share(self) -> bool:
-        """True if beams behind a cached prefix are those of plain batches, tried once."""
-        if self._model.config.is_encoder_decoder or self.sharing_mode == "plain":
-            return False
-        pairs, _ = sample_pairs(self._model, self._longest)
-        request = GenerateRequest(
-            prompt="", max_new_tokens=3, stop=(), num_beams=2, steps=True
-        )
-        prompts = [Prompt(ids=pair.context, request=request) for pair in pairs[:1]]
-        try:
-            prefix = feed_prefix(self._model, prompts[0].ids[:2])
-            (one,), (other,) = self._plain(prompts), self._plain(prompts, prefix)
-        # Whatever an architecture raises here, this mode does not hold for it.
-        except Exception:
-            return False
-        if not isinstance(one, Continuation) or not isinstance(other, Continuation):
-            return False
-        steps = [
-            [tuple(step.probability for step in answer.steps)]
-            for answer in (one, other)
-        ]
-        return one.token_ids == other.token_ids and agree(self._model, *steps)
-
-    def _plain(self, prompts: Sequence[Prompt], prefix: Layers = ()) -> list[Answer]:
+    def _plain(self, prompts: Sequence[Prompt]) -> list[Answer]:
         reset_rope_lengths(self._model)
-        ids, requests = (
-            [prompt.ids for prompt in prompts],
-            [prompt.request for prompt in prompts],
-        )
-        return generate_batch(self._model, ids, requests, self._endings, prefix)
+        ids = [prompt.ids for prompt in prompts]
+        requests = [prompt.request for prompt in prompts]
+        return generate_batch(self._model, ids, requests, self._endings)
 
     def _cost(self, prompts: Sequence[Prompt]) -> int:
         request = prompts[0].request
@@ -343,3 +296,9 @@ class Generator:
         if request.steps and request.num_beams > 1 and len(prompts) > 1:
             return self._batcher.budget + 1
         return len(prompts) * request.num_beams * prompts[0].length
+
+
+def _shared_length(prompts: Sequence[Prompt]) -> int:
+    """Return how many tokens all prompts begin with; the last token of a prompt is never shared."""
+    ids = [prompt.ids for prompt in prompts]
+    return min(common_prefix(min(ids), max(ids)), min(map(len, ids)) - 1)

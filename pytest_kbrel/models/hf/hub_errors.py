@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from huggingface_hub import constants, errors, get_token
+from huggingface_hub import constants, errors
+
+_UNREACHABLE = (
+    errors.LocalEntryNotFoundError,
+    errors.OfflineModeIsEnabled,
+    ConnectionError,
+)
 
 
 def hub_reason(error: Exception, revision: str = "") -> str:
@@ -12,45 +19,20 @@ def hub_reason(error: Exception, revision: str = "") -> str:
 
     ``revision`` is the one that was asked for, empty for the latest.
     """
-    chain = tuple(_chain(error))
-    token = bool(get_token())
-    if _has(chain, errors.GatedRepoError):
-        todo = (
-            "the account of the token in use has no access"
-            if token
-            else "no token is set"
-        )
-        return (
-            f"it is gated on the hub, and {todo}; accept its conditions on its page there, then log in "
-            "with 'hf auth login' or set HF_TOKEN"
-        )
-    if _has(chain, errors.RepositoryNotFoundError):
-        private = (
-            "the account of the token in use may not read it"
-            if token
-            else "no token (HF_TOKEN) is set"
-        )
-        return (
-            f"no such folder here, and the hub ({constants.ENDPOINT}) has no such repository, or it is "
-            f"private and {private}"
-        )
-    if _has(chain, errors.RevisionNotFoundError):
-        return f"the hub has no revision {revision or 'main'} of it"
-    if _has(
-        chain,
-        errors.LocalEntryNotFoundError,
-        errors.OfflineModeIsEnabled,
-        ConnectionError,
-    ):
-        return (
-            f"no such folder here, it is not in the hub's cache ({constants.HF_HUB_CACHE}), and the hub "
-            f"({constants.ENDPOINT}) cannot be reached"
-        )
+    reasons: dict[Any, str] = {
+        errors.GatedRepoError: "it is gated on the hub; accept its conditions on its page there, then log in with "
+        "'hf auth login' or set HF_TOKEN, as an account that has access",
+        errors.RepositoryNotFoundError: f"no such folder here, and the hub ({constants.ENDPOINT}) has no such "
+        "repository, or it is private and the token in use (HF_TOKEN) may not read it",
+        errors.RevisionNotFoundError: f"the hub has no revision {revision or 'main'} of it",
+        _UNREACHABLE: f"no such folder here, it is not in the hub's cache ({constants.HF_HUB_CACHE}), and the "
+        f"hub ({constants.ENDPOINT}) cannot be reached",
+    }
+    chain = list(_chain(error))
+    for kinds, reason in reasons.items():
+        if any(isinstance(one, kinds) for one in chain):
+            return reason
     return ""
-
-
-def _has(chain: tuple[BaseException, ...], *kinds: type[BaseException]) -> bool:
-    return any(isinstance(error, kinds) for error in chain)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

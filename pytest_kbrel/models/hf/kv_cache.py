@@ -11,10 +11,11 @@ from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
 from pytest_kbrel.models.tokens import Ids, common_prefix
-from pytest_kbrel.records import record
 
 # Keys and values, one pair a layer, each of shape (rows, heads, slots, width).
 Layers = Sequence[tuple[torch.Tensor, torch.Tensor]]
+# A cache with (source, target) of slots that leave it, both as row * room + slot.
+SlotMoves = tuple[Any, list[tuple[int, int]]]
 
 
 def cache_of(model: Any, layers: Layers, rows: int) -> Any:
@@ -31,20 +32,24 @@ def _filled(cache: Any, layers: Layers, rows: int) -> Any:
 
 
 class PrefixCache:
-    """Cache of the keys and values of the last prefix: calls often begin with the same few-shot examples."""
+    """Cache of the keys and values of the last prefix: calls often begin with the same few-shot examples.
 
-    def __init__(self) -> None:
+    ``feed`` computes those of token ids.
+    """
+
+    def __init__(self, feed: Callable[[Ids], Layers]) -> None:
+        self._feed = feed
         self._ids: Ids = ()
         self._layers: Layers = []
 
-    def layers(self, ids: Ids, feed: Callable[[Ids], Layers]) -> Layers:
-        """Return those of ``ids``: the cached ones, cut where they are more, else the result of ``feed``."""
+    def layers(self, ids: Ids) -> Layers:
+        """Return those of ``ids``: the cached ones, cut where they are more."""
         if not ids:
             return []
         if common_prefix(self._ids, ids) < len(ids):
             # Never both in memory.
             self.forget()
-            self._layers, self._ids = feed(ids), ids
+            self._layers, self._ids = self._feed(ids), ids
         return [
             (keys[:, :, : len(ids)], values[:, :, : len(ids)])
             for keys, values in self._layers
@@ -112,17 +117,8 @@ def preallocated_cache(rows: int, room: int, prefix: Layers) -> Any:
     return _filled(cache, prefix, rows)
 
 
-@record
-class SlotMove:
-    """Slots of one cache and their targets: ``sources`` and ``targets`` are row * room + slot."""
-
-    cache: Any
-    sources: tuple[int, ...]
-    targets: tuple[int, ...]
-
-
 def rearranged_cache(
-    rows: int, slots: int, room: int, before: int, moves: Sequence[SlotMove]
+    rows: int, slots: int, room: int, before: int, moves: Sequence[SlotMoves]
 ) -> Any:
     """Return a cache of ``rows`` rows with ``slots`` in use and room for ``room``, and empty the old ones.
 
@@ -130,27 +126,28 @@ def rearranged_cache(
     name are zero: what a mask hides must still be a number.
     """
     new = preallocated_cache(rows, room, [])
-    filled = {target for move in moves for target in move.targets}
+    filled = {target for _, pairs in moves for _, target in pairs}
     cells = (row * room + slot for row in range(rows) for slot in range(before, slots))
-    gaps = tuple(cell for cell in cells if cell not in filled)
+    gaps = [cell for cell in cells if cell not in filled]
 
     # Layers may lie on several devices; on one they all move the same slots.
     @functools.cache
-    def index(cells: tuple[int, ...], device: torch.device) -> torch.Tensor:
-        return torch.tensor(cells, dtype=torch.long, device=device)
+    def indices(device: torch.device) -> list[torch.Tensor]:
+        tables = [[gaps], *(list(zip(*pairs, strict=True)) for _, pairs in moves)]
+        return [
+            torch.tensor(table, dtype=torch.long, device=device) for table in tables
+        ]
 
-    for old in zip(*(move.cache.layers for move in moves), strict=True):
+    for old in zip(*(cache.layers for cache, _ in moves), strict=True):
         layer = PreallocatedLayer(room)
         layer.parts = [p.new_empty((rows, room, *p.shape[2:])) for p in old[0].parts]
         for which, part in enumerate(layer.parts):
             part[:, :before] = old[0].parts[which][:1, :before]
             flat = part.flatten(0, 1)
-            for move, source in zip(moves, old, strict=True):
-                chosen = source.parts[which].flatten(0, 1)[
-                    index(move.sources, part.device)
-                ]
-                flat[index(move.targets, part.device)] = chosen
-            flat[index(gaps, part.device)] = 0
+            (empty,), *moved = indices(part.device)
+            for (sources, targets), source in zip(moved, old, strict=True):
+                flat[targets] = source.parts[which].flatten(0, 1)[sources]
+            flat[empty] = 0
         for source in old:
             source.parts = []
         layer.show(slots)

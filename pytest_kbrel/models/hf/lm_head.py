@@ -7,12 +7,15 @@ the largest thing in memory.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
+from torch import nn
 
+# Row and column of a token in a batch.
+Cell = tuple[int, int]
 # Logits held at once on a CPU, in numbers: what the next operation finds still near the processor.
 _AT_ONCE_ON_CPU = 8_000_000
 _LEAST_ROWS = 128
@@ -22,54 +25,47 @@ LOGITS_AT_ONCE = 2**26
 _last: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 
+def vocabulary_of(model: Any) -> int:
+    """Return the number of tokens that a model's embedding has rows for."""
+    return int(model.get_input_embeddings().weight.shape[0])
+
+
 def logits_at(
-    model: Any,
-    rows: torch.Tensor,
-    columns: torch.Tensor,
-    inputs: dict[str, Any],
-    *,
-    use_cache: bool = False,
+    model: Any, cells: Sequence[Cell], inputs: dict[str, Any]
 ) -> torch.Tensor:
-    """Return the logits ``(positions, vocabulary)`` at the given rows and columns of the batch."""
+    """Return the logits ``(cells, vocabulary)`` at the given cells of the batch."""
     fired: list[bool] = []
 
     def gather(states: torch.Tensor) -> torch.Tensor:
         fired.append(True)
-        return _at(states, rows, columns)[None]
+        return _at(states, cells)[None]
 
     with torch.inference_mode(), _before_head(model, gather):
-        logits: torch.Tensor = model(**inputs, use_cache=use_cache).logits
-    return logits[0] if fired else logits[rows, columns]
+        logits = _logits(model, inputs)
+    return logits[0] if fired else _at(logits, cells)
 
 
 def probabilities_at(
-    model: Any,
-    rows: torch.Tensor,
-    columns: torch.Tensor,
-    inputs: dict[str, Any],
-    spots: torch.Tensor,
-    targets: torch.Tensor,
-    *,
-    use_cache: bool = False,
+    model: Any, wanted: Sequence[tuple[Cell, int]], inputs: dict[str, Any]
 ) -> list[float]:
-    """Return the probability of token ``targets[i]`` at position ``spots[i]``, by float32 softmax.
-
-    ``spots`` are indices into ``rows`` and ``columns``, which should name each position once.
-    """
-    if not head_is_last(model):
-        logits = logits_at(model, rows, columns, inputs, use_cache=use_cache)
-        return list(logits.float().softmax(-1)[spots, targets].tolist())
-    hidden = _hidden_at(model, rows, columns, inputs, use_cache=use_cache)
-    head = model.get_output_embeddings()
-    count = _rows_at_once(head, hidden)
-    scores = torch.empty(len(targets), dtype=torch.float32, device=targets.device)
+    """Return the probability of each token at its cell, by float32 softmax; a cell is computed once."""
+    numbers = {cell: n for n, cell in enumerate(dict.fromkeys(c for c, _ in wanted))}
+    cells = list(numbers)
+    alone = head_is_last(model)
+    given = (_hidden_at if alone else logits_at)(model, cells, inputs)
+    head = model.get_output_embeddings() if alone else nn.Identity()
+    count = _rows_at_once(model, given)
+    scores = torch.empty(len(wanted), dtype=torch.float32, device=given.device)
+    pairs = [(numbers[cell], token) for cell, token in wanted]
+    spots, tokens = torch.tensor(pairs, device=given.device).T
     with torch.inference_mode():
-        for start in range(0, len(hidden), count):
+        for start in range(0, len(given), count):
             here = ((spots >= start) & (spots < start + count)).nonzero()[:, 0]
-            probabilities = head(hidden[start : start + count]).float().softmax(-1)
-            scores[here] = _at(probabilities, spots[here] - start, targets[here]).to(
-                scores.device
-            )
+            probabilities = head(given[start : start + count]).float().softmax(-1)
+            # The layer may lie on another device than its input.
+            index = torch.stack([spots[here] - start, tokens[here]])
+            rows, columns = index.to(probabilities.device)
+            scores[here] = probabilities[rows, columns].to(scores.device)
     return list(scores.tolist())
 
 
@@ -95,8 +91,7 @@ def _try_head(model: Any) -> bool:
     if not all(_is_last(model, head, inputs, times) for times in (0, 1, 1000)):
         return False
     # Also with nothing for the layer to do, as in :func:`probabilities_at`.
-    first = torch.zeros(1, dtype=torch.long, device=model.device)
-    _hidden_at(model, first, first, inputs, use_cache=False)
+    _hidden_at(model, [(0, 0)], inputs)
     return True
 
 
@@ -109,7 +104,7 @@ def _is_last(model: Any, head: Any, inputs: dict[str, Any], times: int) -> bool:
         return scaled[-1]
 
     with torch.inference_mode(), _before_head(model, scale):
-        logits = model(**inputs, use_cache=False).logits
+        logits = _logits(model, inputs)
     if len(scaled) != 1:
         return False
     with torch.inference_mode():
@@ -123,34 +118,33 @@ def _is_last(model: Any, head: Any, inputs: dict[str, Any], times: int) -> bool:
 
 
 def _hidden_at(
-    model: Any,
-    rows: torch.Tensor,
-    columns: torch.Tensor,
-    inputs: dict[str, Any],
-    *,
-    use_cache: bool,
+    model: Any, cells: Sequence[Cell], inputs: dict[str, Any]
 ) -> torch.Tensor:
-    """Return the input of the output layer at rows and columns, shape (positions, width)."""
+    """Return the input of the output layer at the cells, shape (cells, width)."""
     hidden: list[torch.Tensor] = []
 
     def gather(states: torch.Tensor) -> torch.Tensor:
-        hidden.append(_at(states, rows, columns))
+        hidden.append(_at(states, cells))
         return states[:1, :0]
 
     with torch.inference_mode(), _before_head(model, gather):
-        model(**inputs, use_cache=use_cache)
+        _logits(model, inputs)
     return hidden[0]
 
 
-def _at(
-    states: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor
-) -> torch.Tensor:
-    """Return ``states[rows, columns]``; the head may lie on another device than the inputs."""
-    return states[rows.to(states.device), columns.to(states.device)]
+def _logits(model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+    logits: torch.Tensor = model(**inputs, use_cache="past_key_values" in inputs).logits
+    return logits
 
 
-def _rows_at_once(head: Any, hidden: torch.Tensor) -> int:
-    vocabulary = int(head.weight.shape[0])
+def _at(states: torch.Tensor, cells: Sequence[Cell]) -> torch.Tensor:
+    # The head may lie on another device than the inputs.
+    rows, columns = torch.tensor(cells, device=states.device).T
+    return states[rows, columns]
+
+
+def _rows_at_once(model: Any, hidden: torch.Tensor) -> int:
+    vocabulary = vocabulary_of(model)
     if hidden.device.type != "cpu":
         return max(1, LOGITS_AT_ONCE // vocabulary)
     return max(_LEAST_ROWS, _AT_ONCE_ON_CPU // vocabulary)

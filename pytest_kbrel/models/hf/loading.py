@@ -64,15 +64,6 @@ class LoadedCheckpoint:
     notes: tuple[str, ...] = ()
 
 
-@record
-class CheckpointOutline:
-    """Config and prompt encoder of a checkpoint; ``max_length`` is as in :class:`LoadedCheckpoint`."""
-
-    config: Any
-    encoder: PromptEncoder
-    max_length: int | None
-
-
 def load_checkpoint(spec: ModelSpec) -> LoadedCheckpoint:
     """Load config, tokenizer and weights, check them, derive, and take the fingerprint.
 
@@ -80,11 +71,11 @@ def load_checkpoint(spec: ModelSpec) -> LoadedCheckpoint:
     """
     device = device_of(spec)
     files = record_files(spec)
-    outline = load_outline(spec)
-    encoder, tokenizer = outline.encoder, outline.encoder.tokenizer
+    config, encoder = load_outline(spec)
+    tokenizer = encoder.tokenizer
     with quiet():
         folder = _folder(spec)
-        model = _load_model(spec, outline.config, device)
+        model = _load_model(spec, config, device)
         check_numbers(spec, model)
         check_fit(spec, model, tokenizer)
         notes = [
@@ -117,13 +108,13 @@ def load_checkpoint(spec: ModelSpec) -> LoadedCheckpoint:
         encoder=encoder,
         fingerprint=described,
         files=files,
-        max_length=outline.max_length,
+        max_length=spec.max_length or _max_length(config),
         notes=tuple(filter(None, notes)),
     )
 
 
-def load_outline(spec: ModelSpec) -> CheckpointOutline:
-    """Load config and tokenizer of a checkpoint, not its weights; raises as :func:`load_checkpoint`."""
+def load_outline(spec: ModelSpec) -> tuple[Any, PromptEncoder]:
+    """Return config and prompt encoder of a checkpoint, without its weights; raises as :func:`load_checkpoint`."""
     with quiet():
         config = _load_config(spec)
         tokenizer = load_tokenizer(spec)
@@ -138,11 +129,7 @@ def load_outline(spec: ModelSpec) -> CheckpointOutline:
             )
         except ModelError as error:
             raise ModelError(f"{spec.path}: {error}") from None
-    return CheckpointOutline(
-        config=config,
-        encoder=encoder,
-        max_length=spec.max_length or _max_length(config),
-    )
+    return config, encoder
 
 
 def _load_config(spec: ModelSpec) -> Any:
@@ -289,10 +276,6 @@ def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
         bnb_4bit: dict[str, Any] = {
             f"bnb_4bit_{name}": value for name, value in spec.bnb_4bit
         }
-        if "bnb_4bit_use_double_quant" in bnb_4bit:
-            bnb_4bit["bnb_4bit_use_double_quant"] = (
-                bnb_4bit["bnb_4bit_use_double_quant"] == "True"
-            )
         options["quantization_config"] = transformers.BitsAndBytesConfig(
             load_in_4bit=spec.load_in_4bit, load_in_8bit=spec.load_in_8bit, **bnb_4bit
         )

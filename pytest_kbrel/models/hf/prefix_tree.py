@@ -25,19 +25,49 @@ class TokenSequence:
     start: int
 
 
-@record
 class Row:
     """Tokens behind a prefix. ``parents[i]`` is the index in the row of token i's parent, -1 for the prefix.
 
     They lie branch by branch: a token is followed by all its descendants. ``depths`` are positions in the
     sequence, the first behind the prefix being its length. ``outputs`` has, for each sequence that ends in
-    this row, its number and the indices of the tokens whose logits it wants.
+    this row, its number and the indices of the tokens whose logits it wants. Sequences are added in order:
+    each shares most with the one before it.
     """
 
-    tokens: Ids
-    parents: tuple[int, ...]
-    depths: tuple[int, ...]
-    outputs: tuple[tuple[int, tuple[int, ...]], ...]
+    def __init__(self, prefix: int) -> None:
+        self.tokens: list[int] = []
+        self.parents: list[int] = []
+        self.depths: list[int] = []
+        self.outputs: list[tuple[int, Ids]] = []
+        self._prefix = prefix
+        self._last: Ids = ()
+        self._path: list[int] = []
+
+    def fits(self, ids: Ids, row_length: int) -> bool:
+        """Return True if a sequence can be added to a row of ``row_length`` tokens, 0 for no branches."""
+        if not row_length:
+            return ids[: len(self._last)] == self._last
+        return (
+            len(self.tokens)
+            + len(ids)
+            - max(self._prefix, common_prefix(self._last, ids))
+            <= row_length
+        )
+
+    def add(self, number: int, sequence: TokenSequence) -> None:
+        """Add the sequence of a number."""
+        ids = sequence.ids
+        shared = max(self._prefix, common_prefix(self._last, ids)) - self._prefix
+        del self._path[shared:]
+        for depth in range(self._prefix + shared, len(ids)):
+            self.parents.append(self._path[-1] if self._path else -1)
+            self.depths.append(depth)
+            self._path.append(len(self.tokens))
+            self.tokens.append(ids[depth])
+        self.outputs.append(
+            (number, tuple(self._path[sequence.start - self._prefix :]))
+        )
+        self._last = ids
 
 
 @record
@@ -133,57 +163,10 @@ def _rows(
     prefix: int,
     row_length: int,
 ) -> tuple[Row, ...]:
-    rows: list[Row] = []
-    row = _OpenRow(prefix)
+    rows = [Row(prefix)]
     for number in numbers:
         ids = sequences[number].ids
-        if row.tokens and not row.fits(ids, row_length):
-            rows.append(row.finished())
-            row = _OpenRow(prefix)
-        row.add(number, sequences[number])
-    return (*rows, row.finished())
-
-
-class _OpenRow:
-    """A row while sorted sequences are laid into it: each shares most with the one before it."""
-
-    def __init__(self, prefix: int) -> None:
-        self.tokens: list[int] = []
-        self._prefix = prefix
-        self._parents: list[int] = []
-        self._depths: list[int] = []
-        self._outputs: list[tuple[int, tuple[int, ...]]] = []
-        self._last: Ids = ()
-        self._path: list[int] = []
-
-    def fits(self, ids: Ids, row_length: int) -> bool:
-        if not row_length:
-            return ids[: len(self._last)] == self._last
-        return (
-            len(self.tokens)
-            + len(ids)
-            - max(self._prefix, common_prefix(self._last, ids))
-            <= row_length
-        )
-
-    def add(self, number: int, sequence: TokenSequence) -> None:
-        ids = sequence.ids
-        shared = max(self._prefix, common_prefix(self._last, ids)) - self._prefix
-        del self._path[shared:]
-        for depth in range(self._prefix + shared, len(ids)):
-            self._parents.append(self._path[-1] if self._path else -1)
-            self._depths.append(depth)
-            self._path.append(len(self.tokens))
-            self.tokens.append(ids[depth])
-        self._outputs.append(
-            (number, tuple(self._path[sequence.start - self._prefix :]))
-        )
-        self._last = ids
-
-    def finished(self) -> Row:
-        return Row(
-            tokens=tuple(self.tokens),
-            parents=tuple(self._parents),
-            depths=tuple(self._depths),
-            outputs=tuple(self._outputs),
-        )
+        if rows[-1].tokens and not rows[-1].fits(ids, row_length):
+            rows.append(Row(prefix))
+        rows[-1].add(number, sequences[number])
+    return tuple(rows)

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
 import torch
 
-from pytest_kbrel.models.batching import Batcher, Budget, describe_error
-from pytest_kbrel.models.hf.batch_plan import ScoringBatches, sequences_of
+from pytest_kbrel.models.batching import Batcher, Batches, describe_error
 from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache, cache_of
-from pytest_kbrel.models.hf.lm_head import probabilities_at
-from pytest_kbrel.models.hf.prefix_tree import Group, Row
+from pytest_kbrel.models.hf.lm_head import (
+    LOGITS_AT_ONCE,
+    probabilities_at,
+    vocabulary_of,
+)
+from pytest_kbrel.models.hf.prefix_tree import Row, TokenSequence, group_by_prefix
 from pytest_kbrel.models.hf.sharing import (
     TRIAL_BUDGET,
     Probabilities,
@@ -34,39 +37,34 @@ from pytest_kbrel.models.hf.sharing import (
 from pytest_kbrel.models.tokens import Ids, Pair
 from pytest_kbrel.records import Failed
 
+# In tokens. A longer row repeats fewer shared beginnings, and attends to more that it does not need.
+ROW_LENGTH = 128
+
 
 class Scorer:
-    """Scorer of one checkpoint. ``budget`` is in tokens a batch, ``longest`` how many tokens the model takes.
+    """Scorer of one checkpoint; ``longest`` is how many tokens the model takes.
 
     Without ``shares`` every sequence is fed whole. ``trouble`` is the first error of a shared batch, which
     plain batches then answered.
     """
 
     def __init__(
-        self,
-        model: Any,
-        *,
-        budget: int | Budget,
-        longest: int | None,
-        shares: bool = True,
+        self, model: Any, batcher: Batcher, *, longest: int | None, shares: bool = True
     ) -> None:
-        self._model = model
+        self._model, self._batcher = model, batcher
         self._longest, self._shares = longest, shares
         self.trouble = ""
-        self._prefix_cache = PrefixCache()
-        self._batches = ScoringBatches(
-            Batcher(budget),
-            vocabulary=int(model.get_input_embeddings().weight.shape[0]),
-            # A mask of one's own replaces a sliding window; within the window there is nothing to replace.
-            window=window_of(model.config),
-        )
+        self._prefix_cache = PrefixCache(partial(feed_prefix, model))
+        self._vocabulary = vocabulary_of(model)
+        # A mask of one's own replaces a sliding window; within the window there is nothing to replace.
+        self._window = window_of(model.config)
 
     @cached_property
     def sharing_mode(self) -> SharingMode:
         """The sharing mode that holds for this checkpoint, tried on it once."""
         if not self._shares:
             return "plain"
-        score = partial(score_batch, self._model, pad_id=self._pad)
+        score = partial(score_batch, self._model)
         functions: dict[SharingMode, ScoreFunction] = {"plain": score}
         if self._model.config.is_encoder_decoder:
             functions["prefix"] = partial(score, encode_once=True)
@@ -74,90 +72,122 @@ class Scorer:
             functions["prefix"] = partial(self._try, mode="prefix")
             if allows_packing(self._model.config):
                 functions["packed"] = partial(self._try, mode="packed")
-        mode = best_sharing_mode(self._model, functions, self._longest)
-        # A mode that does not hold is no trouble.
-        self.trouble = ""
-        return mode
+        return best_sharing_mode(self._model, functions, self._longest)
 
-    def ready(
-        self, pairs: Sequence[Pair]
-    ) -> Iterator[list[tuple[int, Probabilities | Failed]]]:
+    def ready(self, pairs: Sequence[Pair]) -> Batches[Probabilities]:
         """Yield, batch by batch, each pair's index and answer; what fails is a :class:`Failed`."""
         remaining = set(range(len(pairs)))
         if self.sharing_mode != "plain" and not self._model.config.is_encoder_decoder:
-            indices = self._batches.shareable(pairs)
+            indices = [n for n in remaining if self._is_within_window(pairs[n])]
             shareable = [pairs[n] for n in indices]
-            for batch in self._shared(shareable, self.sharing_mode, self._batches):
+            for batch in self._shared(shareable, self.sharing_mode):
                 remaining -= {indices[n] for n, _ in batch}
                 yield [(indices[n], answer) for n, answer in batch]
-        yield from self._batches.of_pairs(pairs, remaining, self._plain)
+        # Longest first, and side by side what an encoder can read once.
+        order = sorted(
+            remaining,
+            key=lambda n: (
+                -len(pairs[n].context),
+                pairs[n].context,
+                -_length(pairs[n]),
+            ),
+        )
+        yield from self._batcher.ready(pairs, self._cost, self._plain, order)
 
     def _shared(
-        self, pairs: Sequence[Pair], mode: SharingMode, batches: ScoringBatches
-    ) -> Iterator[list[tuple[int, Probabilities]]]:
+        self, pairs: Sequence[Pair], mode: SharingMode
+    ) -> Batches[Probabilities]:
         """Yield the answers of shared batches; what fails here is left to plain batches.
 
         So are values that are not finite: in a packed row they spread to answers beside them.
         """
-        for group in batches.groups(pairs, mode):
+        row_length = min(ROW_LENGTH, self._batcher.budget) if mode == "packed" else 0
+        for group in group_by_prefix(sequences_of(pairs), row_length):
+            before = len(group.prefix)
             try:
-                prefix = self._prefix_cache.layers(
-                    group.prefix, lambda ids: feed_prefix(self._model, ids)
-                )
+                prefix = self._prefix_cache.layers(group.prefix)
             except Exception as error:
                 self.trouble = self.trouble or describe_error(error)
                 continue
 
+            def cost(rows: Sequence[Row], before: int = before) -> int:
+                # Each row has its own copy of the prefix's keys and values.
+                longest = before + max(len(row.tokens) for row in rows)
+                outputs = [indices for row in rows for _, indices in row.outputs]
+                return self._within(len(rows), longest, sum(map(len, outputs)))
+
             def answer(
-                rows: Sequence[Row], group: Group = group, prefix: Layers = prefix
+                rows: Sequence[Row], before: int = before, prefix: Layers = prefix
             ) -> list[dict[int, Probabilities] | Failed]:
-                before = len(group.prefix)
+                packed = mode == "packed"
                 return [
-                    *score_rows(
-                        self._model,
-                        before,
-                        prefix,
-                        rows,
-                        pairs,
-                        packed=mode == "packed",
-                    )
+                    *score_rows(self._model, before, prefix, rows, pairs, packed=packed)
                 ]
 
-            for batch in batches.of_rows(group, answer):
-                items: list[tuple[int, Probabilities]] = []
-                for result in batch:
+            longest_first = sorted(group.rows, key=lambda row: -len(row.tokens))
+            for batch in self._batcher.ready(longest_first, cost, answer):
+                items: list[tuple[int, Probabilities | Failed]] = []
+                for _, result in batch:
                     if isinstance(result, Failed):
                         self.trouble = self.trouble or result.error
-                    else:
-                        items += result.items()
-                yield [
-                    (number, answer)
-                    for number, answer in items
-                    if all(map(math.isfinite, answer))
-                ]
+                        continue
+                    for number, values in result.items():
+                        if all(map(math.isfinite, values)):
+                            items.append((number, values))
+                yield items
 
     def _try(self, pairs: Sequence[Pair], mode: SharingMode) -> list[Probabilities]:
-        # Whatever the budget: what is right for a checkpoint does not depend on it.
-        batches = ScoringBatches(Batcher(TRIAL_BUDGET), vocabulary=1, window=None)
+        # Whatever the budget: what is right for a checkpoint does not depend on it. A mode that does not hold
+        # is no trouble.
+        trial = Scorer(self._model, Batcher(TRIAL_BUDGET), longest=None)
         answers = {
             number: answer
-            for batch in self._shared(pairs, mode, batches)
+            for batch in trial._shared(pairs, mode)
             for number, answer in batch
+            if not isinstance(answer, Failed)
         }
         return [answers[number] for number in range(len(pairs))]
 
     def _plain(self, pairs: Sequence[Pair]) -> list[Probabilities | Failed]:
         reset_rope_lengths(self._model)
         once = self._model.config.is_encoder_decoder and self.sharing_mode == "prefix"
-        return [*score_batch(self._model, pairs, self._pad, encode_once=once)]
+        return [*score_batch(self._model, pairs, encode_once=once)]
 
-    @property
-    def _pad(self) -> int:
-        return int(self._model.generation_config.pad_token_id)
+    def _cost(self, pairs: Sequence[Pair]) -> int:
+        # Beyond a window padding is not seen in vain: with some models it moves the numbers.
+        if len({_length(pair) for pair in pairs}) > 1 and not all(
+            map(self._is_within_window, pairs)
+        ):
+            return self._batcher.budget + 1
+        longest = max(map(_length, pairs))
+        return self._within(len(pairs), longest, sum(len(p.targets) for p in pairs))
+
+    def _within(self, rows: int, longest: int, outputs: int) -> int:
+        """Return the tokens of a batch, more than the budget where it has too many logits."""
+        if rows > 1 and outputs * self._vocabulary > LOGITS_AT_ONCE:
+            return max(rows * longest, self._batcher.budget + 1)
+        return rows * longest
+
+    def _is_within_window(self, pair: Pair) -> bool:
+        return self._window is None or _length(pair) <= self._window
+
+
+def sequences_of(pairs: Sequence[Pair]) -> list[TokenSequence]:
+    """Return what must be fed to score ``pairs``: the last token of an answer is never fed."""
+    return [
+        TokenSequence(
+            ids=(*pair.context, *pair.targets[:-1]), start=len(pair.context) - 1
+        )
+        for pair in pairs
+    ]
+
+
+def _length(pair: Pair) -> int:
+    return len(pair.context) + len(pair.lead) + len(pair.targets)
 
 
 def score_batch(
-    model: Any, pairs: Sequence[Pair], pad_id: int, *, encode_once: bool = False
+    model: Any, pairs: Sequence[Pair], *, encode_once: bool = False
 ) -> list[Probabilities]:
     """Return each pair's token probabilities, by float32 softmax over the whole vocabulary.
 
@@ -169,38 +199,26 @@ def score_batch(
     if model.config.is_encoder_decoder:
         starts = [len(pair.lead) for pair in pairs]
         encode = encoder_outputs if encode_once else _encoder_inputs
-        inputs = encode(model, [pair.context for pair in pairs], pad_id)
+        inputs = encode(model, [pair.context for pair in pairs])
         labels = right_padded([(*pair.lead, *pair.targets) for pair in pairs], -100)
         inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(
             labels=labels
         ).to(device)
     else:
         starts = [len(pair.context) - 1 for pair in pairs]
-        inputs = {
-            "input_ids": right_padded(
-                [one.ids for one in sequences_of(pairs)], pad_id
-            ).to(device)
-        }
-    rows = [row for row, pair in enumerate(pairs) for _ in pair.targets]
-    columns = [
-        start + k
-        for start, pair in zip(starts, pairs, strict=True)
-        for k in range(len(pair.targets))
+        ids = [one.ids for one in sequences_of(pairs)]
+        inputs = {"input_ids": right_padded(ids, _pad(model)).to(device)}
+    wanted = [
+        ((row, start + step), token)
+        for row, (start, pair) in enumerate(zip(starts, pairs, strict=True))
+        for step, token in enumerate(pair.targets)
     ]
-    targets = torch.tensor(
-        [token for pair in pairs for token in pair.targets], device=device
-    )
-    flat = iter(
-        probabilities_at(
-            model,
-            torch.tensor(rows, device=device),
-            torch.tensor(columns, device=device),
-            inputs,
-            torch.arange(len(targets), device=device),
-            targets,
-        )
-    )
+    flat = iter(probabilities_at(model, wanted, inputs))
     return [tuple(islice(flat, len(pair.targets))) for pair in pairs]
+
+
+def _pad(model: Any) -> int:
+    return int(model.generation_config.pad_token_id)
 
 
 def right_padded(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
@@ -209,19 +227,18 @@ def right_padded(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
     return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows])
 
 
-def _encoder_inputs(model: Any, prompts: Sequence[Ids], pad_id: int) -> dict[str, Any]:
+def _encoder_inputs(model: Any, prompts: Sequence[Ids]) -> dict[str, Any]:
+    mask = right_padded([[1] * len(ids) for ids in prompts], 0)
     return {
-        "input_ids": right_padded(prompts, pad_id).to(model.device),
-        "attention_mask": right_padded([[1] * len(ids) for ids in prompts], 0).to(
-            model.device
-        ),
+        "input_ids": right_padded(prompts, _pad(model)).to(model.device),
+        "attention_mask": mask.to(model.device),
     }
 
 
-def encoder_outputs(model: Any, prompts: Sequence[Ids], pad_id: int) -> dict[str, Any]:
+def encoder_outputs(model: Any, prompts: Sequence[Ids]) -> dict[str, Any]:
     """Return the encoder's outputs and their mask, a row a prompt; equal prompts are encoded once."""
     row_of = {ids: row for row, ids in enumerate(dict.fromkeys(prompts))}
-    inputs = _encoder_inputs(model, list(row_of), pad_id)
+    inputs = _encoder_inputs(model, list(row_of))
     with torch.inference_mode():
         encoded = model.get_encoder()(**inputs)
     rows = torch.tensor([row_of[ids] for ids in prompts], device=model.device)
@@ -259,39 +276,21 @@ def score_rows(
 
     ``before`` is the number of tokens in ``prefix``. Without ``packed`` each row must be a single sequence.
     """
-    device = model.device
+    # Several answers begin behind the same token.
     wanted = [
-        ((row_number, index), number, step)
+        ((row_number, index), token)
         for row_number, row in enumerate(rows)
         for number, indices in row.outputs
-        for step, index in enumerate(indices)
+        for index, token in zip(indices, pairs[number].targets, strict=True)
     ]
-    # Several answers begin behind the same token: its logits are computed once.
-    cells = {
-        cell: n for n, cell in enumerate(dict.fromkeys(cell for cell, _, _ in wanted))
-    }
-    row_numbers, columns = torch.tensor(list(cells), device=device).T
     inputs = row_inputs(model, rows, before, packed=packed)
     if prefix:
         inputs["past_key_values"] = cache_of(model, prefix, len(rows))
-    flat = probabilities_at(
-        model,
-        row_numbers,
-        columns,
-        inputs,
-        torch.tensor([cells[cell] for cell, _, _ in wanted], device=device),
-        torch.tensor(
-            [pairs[number].targets[step] for _, number, step in wanted], device=device
-        ),
-        use_cache=bool(prefix),
-    )
-    answers: list[dict[int, Probabilities]] = [{} for _ in rows]
-    for ((row_number, _), number, _), probability in zip(wanted, flat, strict=True):
-        answers[row_number][number] = (
-            *answers[row_number].get(number, ()),
-            probability,
-        )
-    return answers
+    flat = iter(probabilities_at(model, wanted, inputs))
+    return [
+        {number: tuple(islice(flat, len(indices))) for number, indices in row.outputs}
+        for row in rows
+    ]
 
 
 def row_inputs(

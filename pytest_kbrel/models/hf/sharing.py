@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import torch
 
+from pytest_kbrel.models.hf.lm_head import vocabulary_of
 from pytest_kbrel.models.tokens import Pair
 
 SharingMode = Literal["packed", "prefix", "plain"]
@@ -66,7 +67,7 @@ def _tolerance(model: Any) -> float:
 def sample_pairs(model: Any, longest: int | None) -> tuple[list[Pair], list[Pair]]:
     """Return pairs that share a prefix and contexts, and the same answers after another prefix."""
     draw = random.Random(0)
-    vocabulary = int(model.get_input_embeddings().weight.shape[0])
+    vocabulary = vocabulary_of(model)
 
     def tokens(count: int) -> tuple[int, ...]:
         return tuple(draw.randrange(vocabulary) for _ in range(count))
@@ -150,20 +151,6 @@ def reset_rope_lengths(model: Any) -> None:
                 original = original.to(getattr(module, f"{kind}inv_freq").device)
                 module.register_buffer(f"{kind}inv_freq", original, persistent=False)
                 setattr(module, name, first)
-
-
-def check_length(
-    prompt: int, behind: int, limit: int | None, *, encoder_decoder: bool
-) -> None:
-    """Raise ``ValueError`` where a model takes fewer tokens than a prompt and what comes behind it.
-
-    ``limit`` is in tokens, ``None`` where there is none; encoder and decoder each have it for themselves.
-    """
-    longest = max(prompt, behind) if encoder_decoder else prompt + behind
-    if limit is not None and longest > limit:
-        raise ValueError(
-            f"too long: {prompt} tokens of prompt and {behind} behind it; the model takes {limit}"
-        )
 
 
 def _ropes(text: Any) -> Iterator[Mapping[str, Any]]:

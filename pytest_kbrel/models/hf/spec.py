@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pytest_kbrel.bounds import BATCH, DEVICE_NUMBER, TOKEN_ID, TOKENS
 from pytest_kbrel.errors import ModelError, nearest
-from pytest_kbrel.models.arguments import flag, parse_backend_args, whole, whole_or_auto
+from pytest_kbrel.models.arguments import choice, flag, number, parse_backend_args
+from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.models.checkpoint.files import (
     ADAPTER_WEIGHTS,
@@ -34,6 +35,9 @@ DTYPES: Mapping[str, str] = {
 FLASH = "flash_attention_2"
 ATTENTION = ("eager", "sdpa", FLASH)
 """Ways to compute attention, in transformers' words; a kernel of the hub would be code from outside."""
+
+KINDS = ("default", "causal", "seq2seq")
+"""What lm-eval's ``backend`` may be."""
 
 BNB_4BIT = ("compute_dtype", "quant_type", "quant_storage", "use_double_quant")
 """Options of bitsandbytes' quantisation to 4 bits, without their ``bnb_4bit_``."""
@@ -67,7 +71,7 @@ class NoFolderError(ModelError):
 
 
 @record
-class ModelSpec:
+class ModelSpec(Spec):
     """A checkpoint and how to run it.
 
     ``path`` is a folder or a hub id, ``derived`` a derivation applied after loading (``"int4"``) or ``""``.
@@ -75,10 +79,8 @@ class ModelSpec:
     ``None`` for what the checkpoint says; ``add_bos_token`` ``None`` for what the tokenizer does.
     ``subfolder`` is where in the folder or repository the checkpoint lies. ``kind`` is ``"causal"`` or
     ``"seq2seq"`` where the user says so. ``prefix_token_id`` stands for an empty prompt, in place of BOS.
-    ``notes`` say what was typed and has no effect, a sentence each.
     """
 
-    text: str
     path: str
     backend: str = "hf"
     derived: str = ""
@@ -98,11 +100,10 @@ class ModelSpec:
     load_in_8bit: bool = False
     subfolder: str = ""
     kind: str = ""
-    bnb_4bit: tuple[tuple[str, str], ...] = ()
+    bnb_4bit: tuple[tuple[str, str | bool], ...] = ()
     placement: Placement | None = None
     use_fast_tokenizer: bool = True
     prefix_token_id: int | None = None
-    notes: tuple[str, ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -184,28 +185,26 @@ def parse_spec(
         revision=args.get("revision", ""),
         device=_agreed("device", device, mapped or "auto"),
         dtype=_agreed("dtype", _dtype(dtype), _dtype(args.get("dtype", "auto"))),
-        batch_size=whole_or_auto("batch size", batch_size, BATCH, "of tokens, or auto"),
+        batch_size=number(
+            {"batch size": batch_size}, "batch size", BATCH, "of tokens, or auto"
+        ),
         # The flag is for all models of a run, an argument for one.
         chat_template=chat_template if own_template is None else own_template,
         chat=parse_chat_args(args),
         tokenizer=_expanded(args.get("tokenizer", "")),
-        max_length=whole_or_auto(
-            "max_length", args.get("max_length", "auto"), TOKENS, "of tokens"
-        ),
+        max_length=number(args, "max_length", TOKENS, "of tokens"),
         add_bos_token=flag(args, "add_bos_token"),
-        attn_implementation=_attention(args.get("attn_implementation", "")),
+        attn_implementation=choice(args, "attn_implementation", ATTENTION),
         peft=_expanded(args.get("peft", "")),
         gguf_file=args.get("gguf_file", ""),
         load_in_4bit=in_4bit,
         load_in_8bit=in_8bit,
         subfolder=args.get("subfolder", ""),
-        kind=_kind(args.get("backend", "default")),
+        kind=choice(args, "backend", KINDS).replace("default", ""),
         bnb_4bit=_bnb_4bit(args, in_4bit=in_4bit),
         placement=placement,
         use_fast_tokenizer=flag(args, "use_fast_tokenizer") is not False,
-        prefix_token_id=whole("prefix_token_id", args["prefix_token_id"], TOKEN_ID)
-        if "prefix_token_id" in args
-        else None,
+        prefix_token_id=number(args, "prefix_token_id", TOKEN_ID),
         notes=tuple(notes),
     )
 
@@ -257,7 +256,6 @@ def check_path(spec: ModelSpec) -> None:
 
 
 def _resolve(text: str, pretrained: str) -> tuple[str, str]:
-    head, slash, rest = text.partition("/")
     name, colon, candidate = text.partition(":")
     if name == "reference" and (colon or text == "reference"):
         if pretrained:
@@ -268,7 +266,7 @@ def _resolve(text: str, pretrained: str) -> tuple[str, str]:
 
         path, derivation = resolve(candidate)
         return str(path), derivation
-    path_text = rest if head == "hf" and slash else "" if text == "hf" else text
+    path_text = "" if text == "hf" else text.removeprefix("hf/")
     if path_text and pretrained and path_text != pretrained:
         raise ModelError(
             f"two checkpoints are named: {path_text} and model-args pretrained={pretrained}"
@@ -285,16 +283,10 @@ def _expanded(path: str) -> str:
     return str(Path(path).expanduser()) if path.startswith("~") else path
 
 
-def _kind(backend: str) -> str:
-    if backend not in ("default", "causal", "seq2seq"):
-        raise ModelError(
-            f"model-args: backend={backend}; allowed: default, causal, seq2seq"
-        )
-    return backend.replace("default", "")
-
-
-def _bnb_4bit(args: Mapping[str, str], *, in_4bit: bool) -> tuple[tuple[str, str], ...]:
-    given = {
+def _bnb_4bit(
+    args: Mapping[str, str], *, in_4bit: bool
+) -> tuple[tuple[str, str | bool], ...]:
+    given: dict[str, str | bool] = {
         name: args[f"bnb_4bit_{name}"]
         for name in BNB_4BIT
         if f"bnb_4bit_{name}" in args
@@ -304,14 +296,12 @@ def _bnb_4bit(args: Mapping[str, str], *, in_4bit: bool) -> tuple[tuple[str, str
             f"model-args: bnb_4bit_{next(iter(given))} is for load_in_4bit=True; give both or neither"
         )
     for name in ("compute_dtype", "quant_storage"):
-        if name in given and given[name] not in ("uint8", "int8"):
-            given[name] = _dtype(given[name])
-    if given.get("quant_type", "nf4") not in ("nf4", "fp4"):
-        raise ModelError(
-            f"model-args: bnb_4bit_quant_type={given['quant_type']}; allowed: fp4, nf4"
-        )
-    if "use_double_quant" in given:
-        given["use_double_quant"] = str(flag(args, "bnb_4bit_use_double_quant"))
+        if given.get(name, "int8") not in ("uint8", "int8"):
+            given[name] = _dtype(str(given[name]))
+    choice(args, "bnb_4bit_quant_type", ("fp4", "nf4"))
+    double = flag(args, "bnb_4bit_use_double_quant")
+    if double is not None:
+        given["use_double_quant"] = double
     return tuple(sorted(given.items()))
 
 
@@ -322,15 +312,6 @@ def _dtype(name: str) -> str:
             f"dtype {name!r} is unknown; allowed: {', '.join(DTYPES)}{nearest(key, DTYPES)}"
         )
     return DTYPES[key]
-
-
-def _attention(name: str) -> str:
-    if name and name not in ATTENTION:
-        raise ModelError(
-            f"model-args: attn_implementation={name} is unknown; allowed: {', '.join(ATTENTION)}"
-            f"{nearest(name, ATTENTION)}"
-        )
-    return name
 
 
 def _agreed(what: str, option: str, arg: str) -> str:

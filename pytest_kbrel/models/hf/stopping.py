@@ -1,16 +1,14 @@
-"""Endings of continuations, their steps, and greedy and beam search by transformers' ``generate``."""
+"""Texts under way: their steps, their endings, and greedy and beam search by transformers' ``generate``."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from transformers import (
     GenerationConfig,
@@ -20,9 +18,9 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from pytest_kbrel.models.hf.kv_cache import Layers, cache_of
+from pytest_kbrel.models.hf.lm_head import vocabulary_of
 from pytest_kbrel.models.tokens import Ids
-from pytest_kbrel.records import Failed, GenerateRequest, Step, TopTokens, record
+from pytest_kbrel.records import Failed, Generated, GenerateRequest, Step, TopTokens
 
 # Model types whose recurrent states transformers mixes up among the rows of a batch and cannot hand from beam
 # to beam: with more than one row, everything is computed anew for each token instead.
@@ -31,30 +29,8 @@ _STATE_OF_ONE_ROW = ("rwkv",)
 LEAST = 0.01
 # Positions of an answer whose top tokens are kept.
 MOST_POSITIONS = 64
-
-
-@record
-class Continuation:
-    """A continuation: ``token_ids`` include the token that ended it.
-
-    ``thought`` is what the model thought before, in ``thought_tokens`` tokens; neither is part of the rest.
-    ``probability``, ``first_probability`` and ``top`` are those of :class:`pytest_kbrel.records.Generated`.
-    """
-
-    text: str
-    token_ids: Ids
-    finish: Literal["stop", "length"]
-    steps: tuple[Step, ...] = ()
-    thought: str = ""
-    thought_tokens: int = 0
-    probability: float | None = None
-    first_probability: float | None = None
-    top: tuple[TopTokens, ...] = ()
-
-    def with_probabilities(self, values: Sequence[float]) -> Continuation:
-        """Return the continuation with the probability of its text; ``values`` are those of its tokens."""
-        mean, first = answer_probability(values, ended=self.finish == "stop")
-        return dataclasses.replace(self, probability=mean, first_probability=first)
+# Of a token: its id, its probability, and that of the watched token.
+Steps = Sequence[tuple[int, float, float | None]]
 
 
 def answer_probability(
@@ -77,7 +53,8 @@ def answer_probability(
 class Endings:
     """Ends of a model's texts: one of ``eos_ids``, or one of the request's stop strings.
 
-    White space at the beginning of a text is no stop. With ``special`` texts include special tokens.
+    White space at the beginning of a text is no stop. With ``special`` texts include special tokens. What the
+    methods return lacks the length and digest of the prompt.
     """
 
     def __init__(
@@ -92,7 +69,7 @@ class Endings:
         self.eos_ids = tuple(eos_ids)
         self._special = special
         self._vocabulary = vocabulary
-        self._masks: dict[str, torch.Tensor | None] = {}
+        self._last_tokens: dict[str, frozenset[int] | None] = {}
 
     def with_ends(self, eos_ids: Sequence[int], *, special: bool) -> Endings:
         """Return the endings of other texts by the same tokenizer."""
@@ -107,6 +84,77 @@ class Endings:
         )
         return str(text)
 
+    def may_end(self, stop: str, token: int) -> bool:
+        """Return False for a token that cannot be the last one of ``stop``.
+
+        Tokens show a last character in ASCII that tokenizers do not strip: the bytes of another may be spread
+        over tokens.
+        """
+        if stop not in self._last_tokens:
+            last = stop[-1:]
+            self._last_tokens[stop] = (
+                frozenset(n for n, piece in enumerate(self._pieces) if last in piece)
+                if last.isascii() and last not in ("", " ")
+                else None
+            )
+        able = self._last_tokens[stop]
+        return able is None or token in able
+
+    def stops(self, ids: Sequence[int], stops: Sequence[str]) -> bool:
+        """Return True if one of the stop strings is in the text of ``ids``, the last of which is new."""
+        if not any(self.may_end(stop, ids[-1]) for stop in stops):
+            return False
+        text = self.decode(ids).lstrip()
+        return any(stop in text for stop in stops)
+
+    def cut(self, ids: Ids, stops: Sequence[str]) -> Generated:
+        """Return the text up to the first ending, stripped and without the ending."""
+        for count, token in enumerate(ids, start=1):
+            if token in self.eos_ids:
+                return _text(ids[:count], self.decode(ids[: count - 1]), "stop")
+            if self.stops(ids[:count], stops):
+                text = self.decode(ids[:count]).lstrip()
+                first = min(text.find(stop) for stop in stops if stop in text)
+                return _text(ids[:count], text[:first], "stop")
+        return _text(ids, self.decode(ids), "length")
+
+    def with_steps(
+        self,
+        text: Generated,
+        steps: Steps,
+        request: GenerateRequest,
+        top: Sequence[TopTokens] = (),
+    ) -> Generated | Failed:
+        """Return what :meth:`cut` made with its probability and, where asked for, its steps and top tokens.
+
+        Of beams ``steps`` are the most probable tokens, not those of the answer, which then has no
+        probability.
+        """
+        mean = first = None
+        if request.num_beams == 1:
+            steps = steps[: len(text.token_ids)]
+        values = [value for _, value, _ in steps]
+        if not all(map(math.isfinite, values)):
+            return Failed(error="not a number among the model's logits")
+        if request.num_beams == 1:
+            mean, first = answer_probability(values, ended=text.finish == "stop")
+        records = [
+            Step(
+                token_id=token,
+                token=self.piece(token),
+                probability=min(value, 1.0),
+                watched=watched,
+            )
+            for token, value, watched in (steps if request.steps else ())
+        ]
+        return dataclasses.replace(
+            text,
+            probability=mean,
+            first_probability=first,
+            top=tuple(top[: len(text.token_ids)]),
+            steps=tuple(records),
+        )
+
     def piece(self, token: int) -> str:
         """Return a token as a step shows it: its text or, without one, its name; empty for an end."""
         if token in self.eos_ids:
@@ -117,82 +165,6 @@ class Endings:
             self.tokenizer.convert_ids_to_tokens(token) or f"<{token}>"
         )
 
-    def mask(self, stop: str) -> torch.Tensor | None:
-        """Return by token id whether a token may be the last of ``stop``; ``None`` if tokens do not show it.
-
-        They show a last character in ASCII that tokenizers do not strip: the bytes of another may be spread
-        over tokens.
-        """
-        if stop not in self._masks:
-            last = stop[-1:]
-            usable = last.isascii() and last not in ("", " ")
-            self._masks[stop] = (
-                torch.tensor([last in piece for piece in self._pieces])
-                if usable
-                else None
-            )
-        return self._masks[stop]
-
-    def stops(self, ids: Sequence[int], stops: Sequence[str]) -> bool:
-        """Return True if one of the stop strings is in the text of ``ids``."""
-        text = self.decode(ids).lstrip()
-        return any(stop in text for stop in stops)
-
-    def cut(self, ids: Ids, stops: Sequence[str]) -> Continuation:
-        """Return the continuation up to the first ending, its text stripped and without the ending."""
-        for count, token in enumerate(ids, start=1):
-            if token in self.eos_ids:
-                return self._ended(ids[:count], self.decode(ids[: count - 1]))
-            for stop in stops:
-                mask = self.mask(stop)
-                if mask is not None and not bool(mask[token]):
-                    continue
-                text = self.decode(ids[:count]).lstrip()
-                if stop in text:
-                    first = min(text.find(s) for s in stops if s in text)
-                    return self._ended(ids[:count], text[:first])
-        return Continuation(
-            text=self.decode(ids).strip(), token_ids=ids, finish="length"
-        )
-
-    def continuation(
-        self,
-        ids: Ids,
-        steps: Sequence[tuple[int, float, float | None]],
-        request: GenerateRequest,
-        top: Sequence[TopTokens] = (),
-    ) -> Continuation | Failed:
-        """Return :meth:`cut` with its probability and, where asked for, its steps and ``top`` tokens.
-
-        Each of ``steps`` is a token's id and probability, and that of the watched token. Of beams they are
-        the most probable tokens, not those of the answer, which then has no probability.
-        """
-        end = self.cut(ids, request.stop)
-        if request.num_beams == 1:
-            steps = steps[: len(end.token_ids)]
-        if any(not math.isfinite(value) for _, value, _ in steps):
-            return Failed(error="not a number among the model's logits")
-        if request.num_beams == 1:
-            end = end.with_probabilities([value for _, value, _ in steps])
-            end = dataclasses.replace(
-                end, top=tuple(top[: min(len(end.token_ids), MOST_POSITIONS)])
-            )
-        if not request.steps:
-            return end
-        records = tuple(
-            Step(
-                token_id=token,
-                token=self.piece(token),
-                probability=min(value, 1.0),
-                watched=watched,
-            )
-            for token, value, watched in steps
-        )
-        return dataclasses.replace(end, steps=records)
-
-    def _ended(self, ids: Ids, text: str) -> Continuation:
-        return Continuation(text=text.strip(), token_ids=ids, finish="stop")
-
     @cached_property
     def _pieces(self) -> list[str]:
         # The embedding may have more rows than the tokenizer has tokens.
@@ -200,101 +172,130 @@ class Endings:
         return [self.decode([n]) if n in ids else "" for n in range(self._vocabulary)]
 
 
-class _StopAtStrings(StoppingCriteria):  # type: ignore[misc,unused-ignore]
-    def __init__(
-        self, endings: Endings, stops: Sequence[str], prompt_length: int
-    ) -> None:
-        self._endings, self._stops = endings, stops
-        self._start = prompt_length
-        masks = [endings.mask(stop) for stop in stops]
-        usable = [mask for mask in masks if mask is not None]
-        self._mask = (
-            torch.stack(usable).any(0) if usable and len(usable) == len(masks) else None
-        )
-
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
-        done = torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
-        if not self._stops:
-            return done
-        last = input_ids[:, -1].cpu()
-        able = (
-            torch.arange(len(last))
-            if self._mask is None
-            else self._mask[last].nonzero()[:, 0]
-        )
-        for row in able.tolist():
-            done[row] = self._endings.stops(
-                input_ids[row, self._start :].tolist(), self._stops
-            )
-        return done
-
-
-def top_tokens(
-    logits: torch.Tensor, norms: torch.Tensor, greatest: torch.Tensor, count: int
-) -> list[TopTokens]:
-    """Return up to ``count`` tokens of each row of ``logits`` (float32) with their log-probabilities.
-
-    The most probable are first; less probable ones than :data:`LEAST` are left out but for the first.
-    ``norms`` are the rows' ``logsumexp``, ``greatest`` their greatest logits. Log-probabilities are rounded
-    to three digits. A row with NaN has none.
-    """
-    floors = torch.minimum(norms + math.log(LEAST), greatest)
-    if logits.is_cpu:
-        # PyTorch's own search, by rows and columns or for the k greatest, takes several times as long.
-        cells = np.flatnonzero(logits.numpy() >= floors.numpy()[:, None])
-    else:
-        cells = (logits >= floors[:, None]).flatten().nonzero()[:, 0].cpu().numpy()
-    chosen = logits.flatten()[torch.from_numpy(cells).to(logits.device)].cpu().numpy()
-    width = logits.shape[1]
-    rows, starts = (
-        cells // width,
-        np.searchsorted(cells, np.arange(len(logits)) * width),
+def _text(ids: Ids, text: str, finish: Literal["stop", "length"]) -> Generated:
+    return Generated(
+        text=text.strip(),
+        token_ids=ids,
+        finish=finish,
+        prompt_tokens=0,
+        prompt_digest="",
     )
-    nats = norms.cpu().numpy()[rows] - chosen
-    # Stable: of equally probable tokens the first is the one that is written.
-    order = np.lexsort((nats, rows))
-    order = order[np.arange(len(order)) - starts[rows] < count]
-    rounded = np.rint(nats[order].astype(float) * 1000) / -1000 + 0.0
-    pairs = list(zip((cells[order] % width).tolist(), rounded.tolist(), strict=True))
-    bounds = np.searchsorted(rows[order], np.arange(len(logits) + 1)).tolist()
-    return [tuple(pairs[start:end]) for start, end in pairwise(bounds)]
 
 
-class _StepRecorder(LogitsProcessor):  # type: ignore[misc,unused-ignore]
-    """Records each step's most probable token of every first beam; the scores stay as they are."""
+class RunningSequence:
+    """One sequence under way, in ``row`` of its cache.
+
+    ``slots`` are those of the row that it sees behind the shared prefix.
+    """
 
     def __init__(
-        self, beams: int, watch: Sequence[Ids], with_probabilities: bool, top_k: int = 0
+        self,
+        number: int,
+        request: GenerateRequest,
+        endings: Endings,
+        *,
+        row: int = 0,
+        slots: Sequence[int] = (),
     ) -> None:
-        self._beams = beams
-        self._watch = watch
-        self._with_probabilities = with_probabilities
-        self._top_k = top_k
-        self.steps: list[list[tuple[int, float, float | None]]] = [[] for _ in watch]
-        self.top: list[list[TopTokens]] = [[] for _ in watch]
+        self.number, self.request = number, request
+        self.row, self.slots = row, list(slots)
+        self.token_ids: list[int] = []
+        self.steps: list[tuple[int, float, float | None]] = []
+        self.is_finished = False
+        self._top: list[TopTokens] = []
+        self._endings = endings
 
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        first = scores[:: self._beams].float()
-        if self._top_k:
-            top = top_tokens(first, first.logsumexp(-1), first.amax(-1), self._top_k)
-            for of_row, tokens_of_row in zip(self.top, top, strict=True):
-                of_row.append(tokens_of_row)
-        if self._with_probabilities:
-            first = first.softmax(-1)
-        # The maximum is not a number as soon as one of the row's values is not.
-        values, tokens = first.max(-1)
-        if not self._with_probabilities:
-            # A softmax would write as many numbers again as there are logits.
-            values = (values - first.logsumexp(-1)).exp()
-        step = len(self.steps[0])
-        for row, (value, token) in enumerate(
-            zip(values.tolist(), tokens.tolist(), strict=True)
-        ):
+    @property
+    def remaining(self) -> int:
+        """The most tokens that it may still get."""
+        return self.request.max_new_tokens - len(self.token_ids)
+
+    @property
+    def watched(self) -> int | None:
+        """The token whose probability is wanted at the next step."""
+        watch, step = self.request.watch, len(self.token_ids)
+        return watch[step] if self.request.steps and step < len(watch) else None
+
+    @property
+    def top_k(self) -> int:
+        """How many of the most probable tokens are wanted at the next step."""
+        is_over = self.is_finished or len(self.token_ids) >= MOST_POSITIONS
+        return 0 if is_over else self.request.top_k
+
+    def append(
+        self, token: int, value: float, watched: float | None, top: TopTokens
+    ) -> None:
+        """Append a token, of which ``value`` is the probability, with the most probable ones, if wanted."""
+        if self.top_k:
+            self._top.append(top)
+        self.token_ids.append(token)
+        self.steps.append((token, value, watched))
+        self.is_finished = (
+            self.remaining <= 0
+            or token in self._endings.eos_ids
+            or not math.isfinite(value)
+            or self._endings.stops(self.token_ids, self.request.stop)
+        )
+
+    def result(self) -> Generated | Failed:
+        """Return the text up to where it ends."""
+        text = self._endings.cut(tuple(self.token_ids), self.request.stop)
+        return self._endings.with_steps(text, self.steps, self.request, self._top)
+
+
+def append_next_tokens(
+    sequences: Sequence[RunningSequence], rows: Sequence[int], logits: torch.Tensor
+) -> None:
+    """Append to each unfinished sequence ``i`` the most probable token by row ``rows[i]`` of ``logits``."""
+    logits = logits.float()
+    # A softmax would write as many numbers again as there are logits.
+    norms = logits.logsumexp(-1)
+    # PyTorch's own search for the greatest takes ten times as long.
+    best = (
+        torch.from_numpy(logits.numpy().argmax(-1))
+        if logits.is_cpu
+        else logits.argmax(-1)
+    )
+    # The greatest is not a number as soon as one of the row's values is not.
+    greatest = logits.gather(-1, best[:, None])[:, 0]
+    tokens, values = best.tolist(), (greatest - norms).exp().tolist()
+    count = max(sequence.top_k for sequence in sequences)
+    likely = _most_probable(logits, norms, best, count) if count else [{}] * len(tokens)
+    for sequence, row in zip(sequences, rows, strict=True):
+        if not sequence.is_finished:
             watched = None
-            if self._with_probabilities and step < len(self._watch[row]):
-                watched = float(first[row, self._watch[row][step]])
-            self.steps[row].append((token, value, watched))
-        return scores
+            if sequence.watched is not None:
+                watched = float((logits[row, sequence.watched] - norms[row]).exp())
+            top = top_tokens(likely[row], tokens[row], sequence.top_k)
+            sequence.append(tokens[row], values[row], watched, top)
+
+
+def _most_probable(
+    logits: torch.Tensor, norms: torch.Tensor, best: torch.Tensor, count: int
+) -> list[dict[int, float]]:
+    """Return the log-probabilities of the ``count`` most probable tokens of each row, and of ``best``."""
+    tokens = logits.topk(min(count, logits.shape[1])).indices
+    # Of equally probable tokens the first is written, and may not be among those found.
+    tokens = torch.cat([best[:, None], tokens], dim=1)
+    nats = logits.gather(1, tokens) - norms[:, None]
+    table = zip(tokens.tolist(), nats.tolist(), strict=True)
+    return [dict(zip(*row, strict=True)) for row in table]
+
+
+def top_tokens(likely: Mapping[int, float], written: int, count: int) -> TopTokens:
+    """Return up to ``count`` tokens of ``likely``, which has log-probabilities, the written one first.
+
+    Less probable ones than :data:`LEAST` are left out but for that. Log-probabilities are rounded to three
+    digits.
+    """
+    ordered = sorted(
+        likely.items(), key=lambda entry: (entry[0] != written, -entry[1], entry[0])
+    )
+    return tuple(
+        (token, round(min(nats, 0.0), 3) + 0.0)
+        for token, nats in ordered[:count]
+        if token == written or nats >= math.log(LEAST)
+    )
 
 
 def greedy_settings(model: Any, tokenizer: Any) -> GenerationConfig:
@@ -309,7 +310,7 @@ def greedy_settings(model: Any, tokenizer: Any) -> GenerationConfig:
         | _ids(tokenizer.eos_token_id)
     )
     # A tokenizer may have a padding token that the embedding has no row for.
-    rows = int(model.get_input_embeddings().weight.shape[0])
+    rows = vocabulary_of(model)
     pads = (tokenizer.pad_token_id, own.pad_token_id, *eos, 0)
     start = own.decoder_start_token_id
     return GenerationConfig(
@@ -327,47 +328,73 @@ def greedy_settings(model: Any, tokenizer: Any) -> GenerationConfig:
     )
 
 
+class _StepRecorder(LogitsProcessor):  # type: ignore[misc,unused-ignore]
+    """Records each step's most probable token of every first beam; the scores stay as they are."""
+
+    def __init__(self, sequences: Sequence[RunningSequence], beams: int) -> None:
+        self._sequences, self._beams = sequences, beams
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        rows = range(len(self._sequences))
+        append_next_tokens(self._sequences, rows, scores[:: self._beams])
+        return scores
+
+
+class _StopAtStrings(StoppingCriteria):  # type: ignore[misc,unused-ignore]
+    def __init__(self, endings: Endings, stops: Sequence[str], start: int) -> None:
+        self._endings, self._stops, self._start = endings, stops, start
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+        rows = input_ids[:, self._start :].tolist()
+        done = [self._endings.stops(row, self._stops) for row in rows]
+        return torch.tensor(done, device=input_ids.device)
+
+
 def generate_batch(
     model: Any,
     prompts: Sequence[Ids],
     requests: Sequence[GenerateRequest],
     endings: Endings,
-    prefix: Layers = (),
-) -> list[Continuation | Failed]:
+) -> list[Generated | Failed]:
     """Continue prompts of equal length; the requests agree in all but ``prompt`` and ``watch``.
 
-    Without padding, batched and single runs agree for every architecture. ``prefix`` has the keys and values
-    of a beginning that all prompts share.
+    Without padding, batched and single runs agree for every architecture.
     """
     common = requests[0]
+    beams = common.num_beams
     ids = torch.tensor(prompts, device=model.device)
     start = 1 if model.config.is_encoder_decoder else ids.shape[1]
-    watch = [request.watch for request in requests]
-    recorder = _StepRecorder(common.num_beams, watch, common.steps, common.top_k)
+    # What is most probable at each step of a beam search is no text, and has no ending.
+    recorded = [
+        RunningSequence(number, request, endings)
+        if beams == 1
+        else RunningSequence(
+            number,
+            dataclasses.replace(request, stop=(), top_k=0),
+            endings.with_ends((), special=False),
+        )
+        for number, request in enumerate(requests)
+    ]
     settings = copy.deepcopy(model.generation_config)
-    settings.max_new_tokens, settings.num_beams = (
-        common.max_new_tokens,
-        common.num_beams,
-    )
+    settings.max_new_tokens, settings.num_beams = common.max_new_tokens, beams
     settings.eos_token_id = list(endings.eos_ids) or None
-    rows = len(prompts) * common.num_beams
-    settings.use_cache = rows == 1 or model.config.model_type not in _STATE_OF_ONE_ROW
+    is_one_row = len(prompts) * beams == 1
+    settings.use_cache = is_one_row or model.config.model_type not in _STATE_OF_ONE_ROW
     with torch.inference_mode():
-        sequences = model.generate(
+        texts = model.generate(
             input_ids=ids,
             attention_mask=torch.ones_like(ids),
-            **({"past_key_values": cache_of(model, prefix, rows)} if prefix else {}),
             generation_config=settings,
-            logits_processor=LogitsProcessorList([recorder]),
+            logits_processor=LogitsProcessorList([_StepRecorder(recorded, beams)]),
             stopping_criteria=StoppingCriteriaList(
                 [_StopAtStrings(endings, common.stop, start)]
             ),
         )
+    if beams == 1:
+        return [sequence.result() for sequence in recorded]
     return [
-        endings.continuation(tuple(row), steps, common, top)
-        for row, steps, top in zip(
-            sequences[:, start:].tolist(), recorder.steps, recorder.top, strict=True
-        )
+        endings.with_steps(endings.cut(tuple(row), common.stop), one.steps, common)
+        for row, one in zip(texts[:, start:].tolist(), recorded, strict=True)
     ]
 
 

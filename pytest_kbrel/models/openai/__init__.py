@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_kbrel.models.arguments import LM_EVAL
 from pytest_kbrel.models.base import Backend, Embedder, Model
 from pytest_kbrel.models.openai.spec import OPENAI_ARGS, OpenAISpec, check, parse_openai
-from pytest_kbrel.models.token_counting import TokenEstimator
+from pytest_kbrel.models.token_counting import TokenCounter
 
 
 def _open(spec: OpenAISpec, **_: object) -> Model:
@@ -23,7 +23,7 @@ def _unscorable(spec: OpenAISpec) -> str:
         return why
     model = _open(spec)
     try:
-        return str(getattr(model, "unscorable", ""))
+        return model.unscorable
     finally:
         model.close()
 
@@ -35,11 +35,11 @@ def _embedder(spec: OpenAISpec) -> Embedder:
     return OpenAIEmbedder(spec)
 
 
-def _counter(spec: OpenAISpec) -> TokenEstimator:
+def _counter(spec: OpenAISpec) -> TokenCounter:
     may_think = spec.chat.enable_thinking is not False and (
         spec.endpoint == "chat" or spec.chat.thinks
     )
-    return TokenEstimator(
+    return TokenCounter(
         spec.chat.system_instruction, spec.chat.max_thinking_tokens if may_think else 0
     )
 

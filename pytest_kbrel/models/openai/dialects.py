@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pytest_kbrel.models.openai.spec import OpenAISpec
@@ -38,11 +38,11 @@ class Dialect:
     """
 
     name: str
-    questions: Callable[[OpenAISpec, Pair], list[Question]]
+    questions: Callable[[OpenAISpec, Pair], Iterable[Question]]
     read: Callable[[Any, Question], list[float]]
 
 
-def _whole(path: str, **body: Any) -> Callable[[OpenAISpec, Pair], list[Question]]:
+def _whole(path: str, **body: Any) -> Callable[[OpenAISpec, Pair], Iterable[Question]]:
     def questions(spec: OpenAISpec, pair: Pair) -> list[Question]:
         ids = (*pair.context, *pair.targets)
         prompt = {
@@ -73,8 +73,7 @@ def _read_prompt_logprobs(reply: Any, question: Question) -> list[float]:
     return values
 
 
-def _of_token_ids(spec: OpenAISpec, pair: Pair) -> list[Question]:
-    questions = []
+def _of_token_ids(spec: OpenAISpec, pair: Pair) -> Iterator[Question]:
     for before, token in _steps(pair):
         body = {
             "model": spec.name,
@@ -85,12 +84,8 @@ def _of_token_ids(spec: OpenAISpec, pair: Pair) -> list[Question]:
             "logprob_token_ids": [token],
             "return_tokens_as_token_ids": True,
         }
-        questions.append(
-            Question(
-                path="/completions", body=body, ids=(*before, token), targets=(token,)
-            )
-        )
-    return questions
+        ids = (*before, token)
+        yield Question(path="/completions", body=body, ids=ids, targets=(token,))
 
 
 def _read_token_ids(reply: Any, question: Question) -> list[float]:
@@ -137,8 +132,8 @@ def _read_sglang(reply: Any, question: Question) -> list[float]:
     return [_number(entry[0]) for entry in entries]
 
 
-def _of_llama_cpp(spec: OpenAISpec, pair: Pair) -> list[Question]:
-    questions = []
+def _of_llama_cpp(spec: OpenAISpec, pair: Pair) -> Iterator[Question]:
+    path = _outside(spec, "/completion")
     for before, token in _steps(pair):
         body = {
             "prompt": list(before),
@@ -150,11 +145,7 @@ def _of_llama_cpp(spec: OpenAISpec, pair: Pair) -> list[Question]:
             "temperature": 0,
             "cache_prompt": True,
         }
-        path = _outside(spec, "/completion")
-        questions.append(
-            Question(path=path, body=body, ids=(*before, token), targets=(token,))
-        )
-    return questions
+        yield Question(path=path, body=body, ids=(*before, token), targets=(token,))
 
 
 def _read_llama_cpp(reply: Any, question: Question) -> list[float]:

@@ -80,7 +80,14 @@ class LoopThread:
             if self._closed:
                 coroutine.close()
                 raise CancelledError
-            future = asyncio.run_coroutine_threadsafe(coroutine, self._started())
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                # As a daemon it keeps no process alive that forgot to close it.
+                self._thread = threading.Thread(
+                    target=self._loop.run_forever, name=self._name, daemon=True
+                )
+                self._thread.start()
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
         except BaseException:
@@ -98,16 +105,6 @@ class LoopThread:
         loop.call_soon_threadsafe(loop.stop)
         self._thread.join()
         loop.close()
-
-    def _started(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            # As a daemon it keeps no process alive that forgot to close it.
-            self._thread = threading.Thread(
-                target=self._loop.run_forever, name=self._name, daemon=True
-            )
-            self._thread.start()
-        return self._loop
 
 
 async def _ended(last: Coroutine[Any, Any, None]) -> None:

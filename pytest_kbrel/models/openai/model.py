@@ -6,14 +6,15 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
 
 import openai
 
 from pytest_kbrel import SCORING_VERSION
-from pytest_kbrel.models.base import in_order, read_requests
+from pytest_kbrel.models.base import ServedModel, read_requests
+from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.chat import (
     ThoughtMarks,
     marks_in,
@@ -55,7 +56,7 @@ _REPEATS_KEY = "the server repeated its key in replies, where *** stands for it 
 _TOKEN_BYTES = 4_000
 
 
-class OpenAIModel:
+class OpenAIModel(ServedModel):
     """Model queried through the ``openai`` client, at temperature 0; see :class:`OpenAISpec`.
 
     Over the endpoint ``chat`` a prompt is a user message, over ``completions`` the text to continue. A model
@@ -66,22 +67,17 @@ class OpenAIModel:
 
     def __init__(self, spec: OpenAISpec, replies: Replies | None = None) -> None:
         self._spec = spec
-        self.usage = Usage(spec)
+        self.usage: Usage = Usage(spec)
         self._connection: Replies = replies or Connection(spec, self.usage)
         self._pool = ThreadPoolExecutor(
             spec.max_concurrent, thread_name_prefix="kbrel-openai"
         )
-        self._marks = (
-            marks_in(closing=spec.chat.think_end_token)
-            if spec.chat.think_end_token
-            else None
-        )
+        self._marks = marks_in(closing=spec.chat.think_end_token)
         # Whether thoughts have been seen of which the server shows the end alone.
         self._unopened = self._marks is not None and not self._marks.opening
         # Whether answers are asked for with room for a thought, and whether it was found out if they must be.
-        self._thinks = self._looked = spec.chat.thinks
-        if spec.chat.enable_thinking is False:
-            self._looked = True
+        self._thinks = spec.chat.thinks
+        self._looked = self._thinks or spec.chat.enable_thinking is False
         self._scorer = ServerScorer(
             spec, self._connection, self._pool, self._prompt_tokens
         )
@@ -141,13 +137,7 @@ class OpenAIModel:
         """Return the server's entry for the model (``/v1/models``); empty if it has none."""
         return self._connection.about()
 
-    def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
-        """Return the probabilities of the continuations' tokens, one response per request."""
-        return in_order(self.score_as_ready(requests))
-
-    def score_as_ready(
-        self, requests: Sequence[ScoreRequest]
-    ) -> Iterator[list[tuple[int, Scored | Failed]]]:
+    def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Batches[Scored]:
         """Yield each response of :meth:`score` with its position; raises as :meth:`generate_as_ready`."""
         scorer = self._scorer
         if why := scorer.unscorable:
@@ -161,13 +151,9 @@ class OpenAIModel:
         }
         yield from _as_ready(futures)
 
-    def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
-        """Return one response per request, in order."""
-        return in_order(self.generate_as_ready(requests))
-
     def generate_as_ready(
         self, requests: Sequence[GenerateRequest]
-    ) -> Iterator[list[tuple[int, Generated | Failed]]]:
+    ) -> Batches[Generated]:
         """Yield each response with its request's position as soon as it arrives, in any order.
 
         Raises :class:`ModelError` as :meth:`Connection.ask` does, once all responses under way have been
@@ -331,7 +317,7 @@ def _is_sentence(text: str) -> bool:
 
 def _as_ready(
     futures: Mapping[Future[A | Failed], int],
-) -> Iterator[list[tuple[int, A | Failed]]]:
+) -> Batches[A]:
     failure: BaseException | None = None
     try:
         for future in as_completed(futures):

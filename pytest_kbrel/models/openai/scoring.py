@@ -21,7 +21,7 @@ from pytest_kbrel.models.openai.client import Replies, excerpt
 from pytest_kbrel.models.openai.dialects import DIALECTS, Dialect, tokenization
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
-from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest, record
+from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest
 
 # Servers tell a token's text, its bytes and its alternatives beside its probability.
 _TOKEN_BYTES = 4_000
@@ -32,12 +32,8 @@ _CONTINUATION = " Paris, and Tokyo is that of Japan"
 _SAME = 0.1
 
 
-@record
-class Way:
-    """How a server gives probabilities: its ``dialect``, and the ``encoder`` of prompts into its tokens."""
-
-    dialect: Dialect
-    encoder: PromptEncoder
+# How a server gives probabilities, and the encoder of prompts into its tokens.
+Way = tuple[Dialect, PromptEncoder]
 
 
 class ServerScorer:
@@ -73,7 +69,7 @@ class ServerScorer:
             if self._spec.tokenizer
             else "the server's /tokenize"
         )
-        return f"probabilities by {way.dialect.name}, token ids by {tokens}"
+        return f"probabilities by {way[0].name}, token ids by {tokens}"
 
     @cached_property
     def way(self) -> Way | str:
@@ -109,23 +105,24 @@ class ServerScorer:
         tried = []
         for dialect in DIALECTS:
             if not (wrong := self._wrong(dialect, pair)):
-                return Way(dialect=dialect, encoder=encoder)
+                return dialect, encoder
             tried.append(f"{dialect.name} ({wrong})")
         return f"tried were {'; '.join(tried)}"
 
     @property
     def encoder(self) -> PromptEncoder:
         """The encoder of prompts; :attr:`unscorable` must be empty."""
-        assert isinstance(self.way, Way)
-        return self.way.encoder
+        assert not isinstance(self.way, str)
+        return self.way[1]
 
     def score(self, pair: Pair) -> Scored | Failed:
         """Return the response to one pair; :attr:`way` must be one. Raises as :meth:`Connection.ask`."""
-        assert isinstance(self.way, Way)
-        values = self._values(self.way.dialect, pair)
+        assert not isinstance(self.way, str)
+        dialect, encoder = self.way
+        values = self._values(dialect, pair)
         if not isinstance(values, Failed):
             values = tuple(map(math.exp, values))
-        return scored(self.way.encoder, pair, values)
+        return scored(encoder, pair, values)
 
     def _values(self, dialect: Dialect, pair: Pair) -> tuple[float, ...] | Failed:
         values: list[float] = []

@@ -20,13 +20,13 @@ from pytest_kbrel.bounds import (
 )
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.arguments import (
+    choice,
     flag,
     number,
     parse_backend_args,
     require_auto,
-    whole,
-    whole_or_auto,
 )
+from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.printing import hide
 from pytest_kbrel.records import record
@@ -65,19 +65,18 @@ _ENDPOINTS: Mapping[str, Literal["chat", "completions"]] = {
 
 
 @record
-class OpenAISpec:
+class OpenAISpec(Spec):
     """Model ``name`` at ``base_url``, with the settings of its requests.
 
     ``api_key_env`` names the environment variable of the key, never the key itself. ``timeout`` is in seconds
     for one try; ``max_concurrent`` is the number of parallel requests. ``logprobs``: the server is asked for
     the log-probabilities of what it writes. ``tokenizer`` is the folder or hub id of the checkpoint's
-    tokenizer, empty for the server's own. ``notes`` are sentences on arguments without effect.
+    tokenizer, empty for the server's own.
 
     A session asks no more once it has spent ``max_tokens_total`` tokens, or ``max_cost`` by the ``prices`` of
     a million tokens read and of a million written.
     """
 
-    text: str
     name: str
     backend: str = "openai"
     base_url: str = DEFAULT_URL
@@ -93,7 +92,6 @@ class OpenAISpec:
     logprobs: bool = False
     tokenizer: str = ""
     chat: ChatArgs = ChatArgs()
-    notes: tuple[str, ...] = ()
 
     @property
     def has_budget(self) -> bool:
@@ -112,7 +110,9 @@ def parse_openai(
     """
     text = text.strip()
     require_auto(text, "is for its server to choose", run)
-    args, notes = parse_backend_args(model_args, OPENAI_ARGS, "openai")
+    args, notes = parse_backend_args(
+        model_args, OPENAI_ARGS, "openai", {"num_concurrent": "max_concurrent"}
+    )
     name = text.removeprefix(PREFIX).strip() if text.startswith(PREFIX) else ""
     for given in (args.get("model", ""), args.get("pretrained", "")):
         if name and given and given != name:
@@ -121,10 +121,6 @@ def parse_openai(
     if not name:
         raise ModelError(
             f"{text}: no model named; the form is openai/NAME, with the server's own name for it"
-        )
-    if "num_concurrent" in args and "max_concurrent" in args:
-        raise ModelError(
-            "model-args: num_concurrent and max_concurrent are one thing; give one of them"
         )
     _check_name(name)
     key_env = args.get("api_key_env", DEFAULT_KEY)
@@ -153,30 +149,19 @@ def parse_openai(
         notes += [
             "--kb-apply-chat-template is not used: the server wraps messages in its own chat template"
         ]
+    retries = number(args, "max_retries", RETRIES)
     return OpenAISpec(
         text=f"{PREFIX}{name}",
         name=name,
         base_url=base_url,
         api_key_env=key_env,
         endpoint=endpoint,
-        max_concurrent=whole_or_auto(
-            "max_concurrent",
-            args.get("max_concurrent", args.get("num_concurrent", "auto")),
-            REQUESTS,
-            "of requests",
-        )
-        or 8,
-        timeout=number("timeout", args.get("timeout", "60"), SECONDS, "of seconds"),
-        max_retries=whole("max_retries", args.get("max_retries", "4"), RETRIES),
-        max_tokens_total=whole(
-            "max_tokens_total", args["max_tokens_total"], TOKENS_TOTAL, "of tokens"
-        )
-        if "max_tokens_total" in args
-        else None,
-        max_cost=number("max_cost", args["max_cost"], COST)
-        if "max_cost" in args
-        else None,
-        seed=whole("seed", args["seed"], SEED) if "seed" in args else None,
+        max_concurrent=number(args, "max_concurrent", REQUESTS, "of requests") or 8,
+        timeout=number(args, "timeout", SECONDS, "of seconds") or 60.0,
+        max_retries=4 if retries is None else retries,
+        max_tokens_total=number(args, "max_tokens_total", TOKENS_TOTAL, "of tokens"),
+        max_cost=number(args, "max_cost", COST),
+        seed=number(args, "seed", SEED),
         logprobs=bool(flag(args, "logprobs")),
         tokenizer=args.get("tokenizer", ""),
         chat=chat,
@@ -246,9 +231,7 @@ def _address(args: Mapping[str, str]) -> tuple[str, Literal["chat", "completions
         raise ModelError(
             f"base_url {shown(url)}; allowed is an address such as http://localhost:8000/v1"
         )
-    given = args.get("endpoint", "")
-    if given not in ("", "chat", "completions"):
-        raise ModelError(f"endpoint {given!r}; allowed: chat or completions")
+    given = choice(args, "endpoint", ("chat", "completions"))
     for ending, implied in _ENDPOINTS.items():
         if url.endswith(ending):
             if given not in ("", implied):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.bounds import DEVICES, SEQUENCES, SHARE
 from pytest_kbrel.errors import MissingExtraError, ModelError
@@ -14,9 +14,8 @@ from pytest_kbrel.models.arguments import (
     join_args,
     number,
     parse_backend_args,
-    whole_or_auto,
 )
-from pytest_kbrel.models.base import Backend
+from pytest_kbrel.models.base import Backend, Spec
 from pytest_kbrel.models.chat import CHAT_ARGS
 from pytest_kbrel.models.checkpoint.announcement import announce
 from pytest_kbrel.models.checkpoint.integrity import check_availability
@@ -54,15 +53,13 @@ VLLM_ARGS = (*_OF_CHECKPOINT, *_ENGINE_ARGS)
 
 
 @record
-class VllmSpec:
+class VllmSpec(Spec):
     """Checkpoint with the options of vLLM's engine; ``None`` or an empty text leaves the choice to vLLM.
 
     ``tensor_parallel_size`` is the number of GPUs the weights are split over, ``gpu_memory_utilization`` the
     share of each GPU's memory that the engine takes, ``max_num_seqs`` how many sequences run at once.
-    ``notes`` are sentences on arguments without effect.
     """
 
-    text: str
     checkpoint: ModelSpec
     backend: str = "vllm"
     tensor_parallel_size: int = 1
@@ -70,26 +67,22 @@ class VllmSpec:
     max_num_seqs: int | None = None
     quantization: str = ""
     enforce_eager: bool = False
-    notes: tuple[str, ...] = ()
 
 
 def parse_vllm(
-    text: str,
-    model_args: str = "",
-    *,
-    device: str = "auto",
-    dtype: str = "auto",
-    batch_size: str = "auto",
-    chat_template: bool = False,
+    text: str, model_args: str = "", *, device: str = "auto", **run: Any
 ) -> VllmSpec:
     """Read ``vllm/PATH_OR_HUB_ID`` and its arguments; ``vllm/reference`` is the embedded checkpoint.
 
-    ``batch_size`` is the engine's budget of tokens for one step. Raises :class:`ModelError` for an unknown
+    ``run`` are ``dtype``, ``chat_template``, and ``batch_size``, which is the engine's budget of tokens for one
+    step. Raises :class:`ModelError` for an unknown
     key, a value of the wrong kind, a device that only the engine can choose, and a candidate that is made
     from a checkpoint after loading.
     """
     text = text.strip()
-    args, notes = parse_backend_args(model_args, VLLM_ARGS, "vllm")
+    args, notes = parse_backend_args(
+        model_args, VLLM_ARGS, "vllm", {"max_model_len": "max_length"}
+    )
     if device not in ("auto", "cuda"):
         raise ModelError(
             f"{text}: device {device!r} is for vLLM to choose; allowed is auto (CUDA_VISIBLE_DEVICES says "
@@ -101,23 +94,11 @@ def parse_vllm(
             f"pytest has an engine with a copy of the model; write -n {args['data_parallel_size']:.60}, or "
             "-n auto for as many as there are GPUs for"
         )
-    if "max_length" in args and "max_model_len" in args:
-        raise ModelError(
-            "model-args: max_length and max_model_len are one thing; give one of them"
-        )
     rest = text.removeprefix(PREFIX) if text.startswith(PREFIX) else ""
-    named = {
-        "max_length" if key == "max_model_len" else key: value
-        for key, value in args.items()
-    }
     checkpoint = parse_spec(
         rest if rest.split(":")[0] == "reference" else f"hf/{rest}",
-        join_args(
-            {key: value for key, value in named.items() if key in _OF_CHECKPOINT}
-        ),
-        dtype=dtype,
-        batch_size=batch_size,
-        chat_template=chat_template,
+        join_args({key: value for key, value in args.items() if key in _OF_CHECKPOINT}),
+        **run,
     )
     if checkpoint.derived:
         raise ModelError(
@@ -127,21 +108,10 @@ def parse_vllm(
     return VllmSpec(
         text=text,
         checkpoint=dataclasses.replace(checkpoint, text=text),
-        tensor_parallel_size=whole_or_auto(
-            "tensor_parallel_size",
-            args.get("tensor_parallel_size", "1"),
-            DEVICES,
-            "of GPUs",
-        )
+        tensor_parallel_size=number(args, "tensor_parallel_size", DEVICES, "of GPUs")
         or 1,
-        gpu_memory_utilization=number(
-            "gpu_memory_utilization", args["gpu_memory_utilization"], SHARE
-        )
-        if "gpu_memory_utilization" in args
-        else None,
-        max_num_seqs=whole_or_auto(
-            "max_num_seqs", args.get("max_num_seqs", "auto"), SEQUENCES, "of sequences"
-        ),
+        gpu_memory_utilization=number(args, "gpu_memory_utilization", SHARE),
+        max_num_seqs=number(args, "max_num_seqs", SEQUENCES, "of sequences"),
         quantization=args.get("quantization", ""),
         enforce_eager=bool(flag(args, "enforce_eager")),
         notes=tuple(notes),

@@ -45,8 +45,7 @@ class Question:
     """Greedy continuation of token ids, up to ``max_tokens`` tokens or to one of ``ends`` or ``stop``.
 
     ``named`` are tokens whose log-probabilities are returned at each step, beside that of the token written.
-    ``of_prompt`` returns those of the prompt's own tokens, ``top_k`` those of so many of the most probable
-    tokens at each step.
+    ``top_k`` returns those of so many of the most probable tokens at each step.
     """
 
     ids: Ids
@@ -54,20 +53,15 @@ class Question:
     ends: Ids = ()
     stop: tuple[str, ...] = ()
     named: Ids = ()
-    of_prompt: bool = False
     top_k: int = 0
 
 
 @record
 class Reply:
-    """Generated tokens; ``steps`` are log-probabilities (nats) by token id, one mapping a token.
-
-    ``prompt`` are those of the prompt's tokens, empty without ``of_prompt``.
-    """
+    """Generated tokens; ``steps`` are log-probabilities (nats) by token id, one mapping a token."""
 
     token_ids: Ids
     steps: tuple[LogProbabilities, ...]
-    prompt: tuple[LogProbabilities, ...] = ()
 
 
 def probability(step: LogProbabilities, token: int) -> float:
@@ -84,8 +78,7 @@ def probability(step: LogProbabilities, token: int) -> float:
 class Engine:
     """Running engine of vLLM.
 
-    ``max_length`` is in tokens, prompt and answer together. ``block`` is the block size of the prefix cache
-    in tokens, 0 without such a cache. ``text`` names the model in errors.
+    ``max_length`` is in tokens, prompt and answer together. ``text`` names the model in errors.
     """
 
     at_once = _AT_ONCE
@@ -96,8 +89,6 @@ class Engine:
         self.max_length = int(config.model_config.max_model_len)
         self.dtype = str(config.model_config.dtype).removeprefix("torch.")
         self.device = str(config.device_config.device_type)
-        cache = config.cache_config
-        self.block = int(cache.block_size) if cache.enable_prefix_caching else 0
         self._batcher = Batcher(self.at_once)
         self._death = ""
 
@@ -106,7 +97,8 @@ class Engine:
 
         Raises :class:`ModelError` if the engine's processes have ended.
         """
-        replies = self._batcher.run(questions, len, self._asked)
+        batches = self._batcher.ready(questions, len, self._asked)
+        replies = [reply for batch in batches for _, reply in batch]
         if self._death:
             raise ModelError(
                 f"{self._text}: vLLM's engine ended while it was asked: {self._death}; what its processes "
@@ -167,7 +159,6 @@ class Engine:
             # The written token's own is always wanted: weights that yield no numbers show there.
             logprobs=None if question.named else question.top_k,
             logprob_token_ids=list(question.named) or None,
-            prompt_logprobs=0 if question.of_prompt else None,
         )
 
 
@@ -244,29 +235,20 @@ def _checked(question: Question, output: Any) -> Reply | Failed:
             raise ValueError(
                 f"vLLM wrote {len(ids)} tokens, asked for at most {question.max_tokens}"
             )
-        steps = _by_token(written.logprobs, len(ids), "written")
-        prompt = (
-            _by_token(output.prompt_logprobs, len(question.ids), "read")
-            if question.of_prompt
-            else ()
+        entries = list(written.logprobs or ())
+        if len(entries) != len(ids):
+            raise ValueError(
+                f"vLLM gave log-probabilities of {len(entries)} written tokens, not {len(ids)}"
+            )
+        steps = tuple(
+            {int(token): entry.logprob for token, entry in (step or {}).items()}
+            for step in entries
         )
         for token, step in zip(ids, steps, strict=True):
             probability(step, token)
     except ValueError as error:
         return Failed(error=str(error))
-    return Reply(token_ids=ids, steps=steps, prompt=prompt)
-
-
-def _by_token(entries: Any, count: int, what: str) -> tuple[LogProbabilities, ...]:
-    steps = list(entries or ())
-    if len(steps) != count:
-        raise ValueError(
-            f"vLLM gave log-probabilities of {len(steps)} {what} tokens, not {count}"
-        )
-    return tuple(
-        {int(token): entry.logprob for token, entry in (step or {}).items()}
-        for step in steps
-    )
+    return Reply(token_ids=ids, steps=steps)
 
 
 class EngineEndedError(Exception):

@@ -1,16 +1,15 @@
-"""Model that vLLM runs: loading, generation, and scoring with the fewest computed tokens.
+"""Model that vLLM runs: loading, generation, and scoring.
 
-vLLM returns the probabilities of a given text in two ways. *Whole*: a prompt's own log-probabilities. It then
-computes the whole prompt and a softmax at each token, without its prefix cache. *Stepwise*: one question a
-token, which names the tokens that are to be scored there. It reads whole blocks of shared beginnings from the
-cache. Long shared beginnings make the second cheaper, short prompts the first.
+A given text is scored step by step: one question a token, which names the tokens that are to be scored there.
+vLLM reads what questions share from its prefix cache. It also gives a prompt's own log-probabilities, but
+without that cache, and by a softmax at each token.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,37 +18,24 @@ import transformers
 from safetensors import safe_open
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.base import (
-    check_ids,
-    check_request,
-    generated,
-    in_order,
-    read_requests,
-    scored,
-)
-from pytest_kbrel.models.batching import describe_error
-from pytest_kbrel.models.chat import MAX_THINKING_TOKENS
+from pytest_kbrel.models.batching import Batches, describe_error
 from pytest_kbrel.models.checkpoint.files import check_folder, weight_files
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
-from pytest_kbrel.models.checkpoint.integrity import FileRecord, record_files
-from pytest_kbrel.models.hf.batch_plan import Prompt
+from pytest_kbrel.models.checkpoint.integrity import record_files
+from pytest_kbrel.models.checkpoint_model import CheckpointModel
 from pytest_kbrel.models.hf.checks import bos_note, check_fit, check_numbers, end_note
-from pytest_kbrel.models.hf.loading import load_outline, quiet
-from pytest_kbrel.models.hf.sharing import check_length
+from pytest_kbrel.models.hf.loading import LoadedCheckpoint, load_outline, quiet
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.hf.stopping import (
-    LEAST,
     MOST_POSITIONS,
-    Continuation,
     Endings,
     greedy_settings,
+    top_tokens,
 )
-from pytest_kbrel.models.thinking import Batches, Thinker, thought_endings
-from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
+from pytest_kbrel.models.tokens import Ids, Pair, Prompt
 from pytest_kbrel.models.vllm.engine import (
     MOST_NAMED,
     Engine,
-    LogProbabilities,
     Question,
     Reply,
     probability,
@@ -60,12 +46,6 @@ from pytest_kbrel.records import (
     Fingerprint,
     Generated,
     GenerateRequest,
-    Request,
-    Scored,
-    ScoreRequest,
-    Step,
-    TopTokens,
-    record,
 )
 
 if TYPE_CHECKING:
@@ -74,85 +54,22 @@ if TYPE_CHECKING:
 _UNEXPLAINED = "vLLM ended the answer where neither EOS nor a stop string is"
 
 
-@record
-class VllmModel:
+class VllmModel(CheckpointModel):
     """Causal checkpoint with an engine of its own; made by :func:`pytest_kbrel.models.vllm.load`.
 
     Prompts have the same token ids and digests, and texts the same ends, as with the transformers backend.
-    ``vocabulary`` is the size of the model's vocabulary, ``files`` the record of the checkpoint's files.
+    ``parts.model`` has no weights.
     """
 
-    llm: Engine
-    encoder: PromptEncoder
-    endings: Endings
-    fingerprint: Fingerprint
-    files: FileRecord
-    vocabulary: int
-    max_thinking_tokens: int = MAX_THINKING_TOKENS
-    notes: tuple[str, ...] = ()
-
-    def rendered(self, request: Request) -> str:
-        """Return a request's prompt as the model reads it, special tokens by name."""
-        return self.encoder.rendered(request)
-
-    @property
-    def unscorable(self) -> str:
-        """Why the model can score no answer; empty if it can."""
-        return self.encoder.unscorable
-
-    def describe(self) -> Fingerprint:
-        """Return the fingerprint, by content."""
-        return self.fingerprint
-
-    def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
-        """Return the probabilities (float32 softmax) of the continuations' tokens, one answer per request."""
-        return in_order(self.score_as_ready(requests))
-
-    def score_as_ready(
-        self, requests: Sequence[ScoreRequest]
-    ) -> Iterator[list[tuple[int, Scored | Failed]]]:
-        """Yield batches of the responses of :meth:`score` with their requests' positions."""
-        pairs, refused = read_requests(self.encoder, requests, self._pair)
-        if refused:
-            yield [*refused]
-        for batch in score_pairs(self.llm, [pair for _, pair in pairs]):
-            self.files.check()
-            yield [
-                (pairs[n][0], scored(self.encoder, pairs[n][1], values))
-                for n, values in batch
-            ]
-
-    def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
-        """Return greedy continuations, one answer per request; beam search is a :class:`Failed`."""
-        return in_order(self.generate_as_ready(requests))
-
-    def generate_as_ready(
-        self, requests: Sequence[GenerateRequest]
-    ) -> Iterator[list[tuple[int, Generated | Failed]]]:
-        """Yield batches of the responses of :meth:`generate` with their requests' positions."""
-        prompts, refused = read_requests(self.encoder, requests, self._prompt)
-        if refused:
-            yield [*refused]
-        for batch in self._ready([prompt for _, prompt in prompts]):
-            self.files.check()
-            yield [
-                (prompts[n][0], generated(self.encoder, prompts[n][1].ids, reply))
-                for n, reply in batch
-            ]
+    def __init__(self, parts: LoadedCheckpoint, llm: Engine) -> None:
+        super().__init__(parts)
+        self.llm = llm
 
     def close(self) -> None:
         """Stop the engine."""
         self.llm.close()
 
-    def _pair(self, request: ScoreRequest) -> Pair:
-        pair = self.encoder.pair(request)
-        check_ids((*pair.context, *pair.targets), self.vocabulary)
-        self._check_length(len(pair.context), len(pair.targets))
-        return pair
-
     def _prompt(self, request: GenerateRequest) -> Prompt:
-        ids = self.encoder.prompt(request)
-        check_request(request, ids, self.vocabulary)
         if request.num_beams > 1:
             raise ValueError(
                 f"num_beams={request.num_beams}: the backend vllm writes greedily only, for vLLM's own beam "
@@ -162,41 +79,24 @@ class VllmModel:
             raise ValueError(
                 f"watch: {len(set(request.watch))} different tokens; allowed are {MOST_NAMED} with vLLM"
             )
-        self._check_length(len(ids), request.max_new_tokens)
-        return Prompt(ids=ids, request=request)
+        return super()._prompt(request)
 
-    def _check_length(self, prompt: int, behind: int) -> None:
-        check_length(prompt, behind, self.llm.max_length, encoder_decoder=False)
+    def _scores(self, pairs: Sequence[Pair]) -> Batches[Probabilities]:
+        return score_pairs(self.llm, pairs)
 
-    def _ready(self, prompts: Sequence[Prompt]) -> Batches:
-        marks, endings = self.encoder.marks, self.endings
-        if marks is None:
-            return self._continued(prompts, endings)
-        thoughts = thought_endings(endings, marks)
-        thinker = Thinker(
-            lambda some: self._continued(some, endings),
-            lambda some: self._continued(some, thoughts),
-            marks,
-            answers=endings,
-            thoughts=thoughts,
-            most=self.max_thinking_tokens,
-            longest=self.llm.max_length,
-        )
-        return thinker.ready(prompts)
-
-    def _continued(self, prompts: Sequence[Prompt], endings: Endings) -> Batches:
+    def _texts(self, prompts: Sequence[Prompt], endings: Endings) -> Batches[Generated]:
         # Neighbours share most, and what is asked together finds it in the engine's cache.
         order = sorted(range(len(prompts)), key=lambda n: prompts[n].ids)
         at_once = self.llm.at_once
         for start in range(0, len(order), at_once):
             indices = order[start : start + at_once]
-            replies = self._written([prompts[index] for index in indices], endings)
+            replies = self._answers([prompts[index] for index in indices], endings)
             yield list(zip(indices, replies, strict=True))
 
-    def _written(
+    def _answers(
         self, prompts: Sequence[Prompt], endings: Endings
-    ) -> list[Continuation | Failed]:
-        results: list[Continuation | Failed | None] = self._attempt(
+    ) -> list[Generated | Failed]:
+        results: list[Generated | Failed | None] = self._attempt(
             prompts, endings, stopping=True
         )
         # Where vLLM saw an ending and the text has none, its stop strings are left out and it writes on.
@@ -208,7 +108,7 @@ class VllmModel:
 
     def _attempt(
         self, prompts: Sequence[Prompt], endings: Endings, *, stopping: bool
-    ) -> list[Continuation | Failed | None]:
+    ) -> list[Generated | Failed | None]:
         """Return the continuations, ``None`` for one that stops without an ending."""
         questions = [
             Question(
@@ -227,7 +127,7 @@ class VllmModel:
         return [
             reply
             if isinstance(reply, Failed)
-            else _continuation(prompt.request, reply, endings)
+            else _text(prompt.request, reply, endings)
             for prompt, reply in zip(prompts, replies, strict=True)
         ]
 
@@ -245,20 +145,20 @@ def load_model(spec: VllmSpec) -> VllmModel:
     check_folder(folder)
     files = record_files(spec.checkpoint)
     checkpoint = dataclasses.replace(spec.checkpoint, path=str(folder), revision="")
-    outline = load_outline(checkpoint)
-    if outline.config.is_encoder_decoder:
+    config, encoder = load_outline(checkpoint)
+    if config.is_encoder_decoder:
         raise ModelError(
             f"{spec.text}: an encoder-decoder model; allowed with vllm are causal models, "
             f"or hf/{spec.checkpoint.path}"
         )
-    tokenizer = outline.encoder.tokenizer
+    tokenizer = encoder.tokenizer
     with quiet():
-        empty = _without_weights(spec, folder, outline.config)
+        empty = _without_weights(spec, folder, config)
         check_fit(checkpoint, empty, tokenizer)
         check_numbers(checkpoint, _Stored(folder))
         empty.generation_config = greedy_settings(empty, tokenizer)
         described = fingerprint(
-            checkpoint, folder, empty, tokenizer, adds_bos=outline.encoder.adds_bos
+            checkpoint, folder, empty, tokenizer, adds_bos=encoder.adds_bos
         )
     engine, version = start_engine(spec, str(folder))
     try:
@@ -266,25 +166,23 @@ def load_model(spec: VllmSpec) -> VllmModel:
     except ModelError:
         engine.close()
         raise
-    rows = int(empty.get_input_embeddings().weight.shape[0])
-    ends = empty.generation_config.eos_token_id or ()
-    encoder = outline.encoder
     notes = (
         *spec.notes,
         *encoder.notes,
         bos_note(checkpoint, folder, encoder),
-        end_note(ends, encoder),
+        end_note(empty.generation_config.eos_token_id or (), encoder),
     )
-    return VllmModel(
-        llm=engine,
+    parts = LoadedCheckpoint(
+        spec=checkpoint,
+        model=empty,
+        tokenizer=tokenizer,
         encoder=encoder,
-        endings=Endings(tokenizer, vocabulary=rows, eos_ids=ends),
         fingerprint=_run_by_vllm(spec, described, engine.dtype, engine.device, version),
         files=files,
-        vocabulary=rows,
-        max_thinking_tokens=checkpoint.chat.max_thinking_tokens,
+        max_length=engine.max_length,
         notes=tuple(filter(None, notes)),
     )
+    return VllmModel(parts, engine)
 
 
 def _run_by_vllm(
@@ -360,144 +258,60 @@ class _Stored:
                         yield name, tensor
 
 
-def _continuation(
+def _text(
     request: GenerateRequest, reply: Reply, endings: Endings
-) -> Continuation | Failed | None:
-    end = endings.cut(reply.token_ids, request.stop)
-    if end.finish == "length" and len(end.token_ids) < request.max_new_tokens:
+) -> Generated | Failed | None:
+    text = endings.cut(reply.token_ids, request.stop)
+    if text.finish == "length" and len(text.token_ids) < request.max_new_tokens:
         return None
-    steps: list[Step] = []
+    watch: Iterable[int | None] = request.watch if request.steps else ()
     try:
-        end = end.with_probabilities(
-            [
-                probability(step, token)
-                for token, step in zip(end.token_ids, reply.steps, strict=False)
-            ]
-        )
-        if request.top_k:
-            end = dataclasses.replace(
-                end, top=_top_tokens(end.token_ids, reply.steps, request.top_k)
+        steps = [
+            (
+                token,
+                probability(step, token),
+                None if watched is None else probability(step, watched),
             )
-        if not request.steps:
-            return end
-        for index, (token, step) in enumerate(
-            zip(end.token_ids, reply.steps, strict=False)
-        ):
-            watched = request.watch[index] if index < len(request.watch) else None
-            steps.append(
-                Step(
-                    token_id=token,
-                    token=endings.piece(token),
-                    probability=probability(step, token),
-                    watched=None if watched is None else probability(step, watched),
-                )
+            for token, step, watched in zip(
+                text.token_ids, reply.steps, chain(watch, repeat(None)), strict=False
             )
+        ]
     except ValueError as error:
         return Failed(error=str(error))
-    return dataclasses.replace(end, steps=tuple(steps))
-
-
-def _top_tokens(
-    ids: Ids, steps: Sequence[LogProbabilities], count: int
-) -> tuple[TopTokens, ...]:
-    """Return the most probable tokens of each position, as the transformers backend records them."""
-    top: list[TopTokens] = []
-    for written, step in zip(ids[:MOST_POSITIONS], steps, strict=False):
-        first = sorted(
-            step.items(), key=lambda entry: (entry[0] != written, -entry[1], entry[0])
-        )[:count]
-        top.append(
-            tuple(
-                (token, round(min(nats, 0.0), 3) + 0.0)
-                for token, nats in first
-                if token == written or nats >= math.log(LEAST)
-            )
-        )
-    return tuple(top)
+    positions = zip(text.token_ids[:MOST_POSITIONS], reply.steps, strict=False)
+    top = [top_tokens(step, token, request.top_k) for token, step in positions]
+    return endings.with_steps(text, steps, request, top if request.top_k else ())
 
 
 Probabilities = tuple[float, ...]
 
 
-def is_cheaper_stepwise(pairs: Sequence[Pair], block: int) -> bool:
-    """Return True if stepwise scoring computes no more tokens; ``block`` is the size of a cache block.
-
-    At the same number it is cheaper: a step needs one softmax, a whole prompt one at each token.
-    """
-    whole = sum(len(pair.context) + len(pair.targets) for pair in pairs)
-    return computed_tokens(steps_of(pairs), block) <= whole
-
-
-def computed_tokens(prompts: Iterable[Ids], block: int) -> int:
-    """Return the number of tokens of these prompts that are computed with a prefix cache of whole blocks.
-
-    A prompt's last token always is. A ``block`` of 0 stands for no cache.
-    """
-    computed, before = 0, Ids()
-    # In this order nobody shares more with a prompt than the one before it.
-    for ids in sorted(prompts):
-        cached = (
-            min(common_prefix(before, ids), len(ids) - 1) // block * block
-            if block
-            else 0
-        )
-        computed += len(ids) - cached
-        before = ids
-    return computed
-
-
-def steps_of(pairs: Sequence[Pair]) -> Mapping[Ids, Ids]:
-    """Return the steps of all pairs: token ids, with the distinct tokens that are scored behind them."""
-    steps: dict[Ids, dict[int, None]] = {}
-    for pair in pairs:
-        for index, token in enumerate(pair.targets):
-            steps.setdefault((*pair.context, *pair.targets[:index]), {})[token] = None
-    return {ids: tuple(named) for ids, named in steps.items()}
-
-
-def score_pairs(
-    engine: Engine, pairs: Sequence[Pair]
-) -> Iterator[list[tuple[int, Probabilities | Failed]]]:
-    """Yield batches of each pair's index and probabilities; none may be longer than ``engine.max_length``."""
-    stepwise = is_cheaper_stepwise(pairs, engine.block)
+def score_pairs(engine: Engine, pairs: Sequence[Pair]) -> Batches[Probabilities]:
+    """Yield batches of each pair's index and probabilities."""
     # Neighbours share most, and what is asked together finds it in the cache.
     order = sorted(
         range(len(pairs)), key=lambda n: (pairs[n].context, pairs[n].targets)
     )
     for start in range(0, len(order), engine.at_once):
         numbers = order[start : start + engine.at_once]
-        # The engine writes a token behind each prompt, for which a whole one of full length has no room.
-        whole = (
-            []
-            if stepwise
-            else [n for n in numbers if _length(pairs[n]) < engine.max_length]
-        )
-        steps = sorted(set(numbers) - set(whole))
-        yield [
-            *zip(whole, _whole(engine, [pairs[n] for n in whole]), strict=True),
-            *zip(steps, _stepwise(engine, [pairs[n] for n in steps]), strict=True),
-        ]
+        values = _probabilities(engine, [pairs[n] for n in numbers])
+        yield list(zip(numbers, values, strict=True))
 
 
-def _whole(engine: Engine, pairs: Sequence[Pair]) -> list[Probabilities | Failed]:
+def _probabilities(
+    engine: Engine, pairs: Sequence[Pair]
+) -> list[Probabilities | Failed]:
+    # By what is read, the distinct tokens that are scored behind it.
+    steps: dict[Ids, dict[int, None]] = {}
+    for pair in pairs:
+        for ids, token in _steps(pair):
+            steps.setdefault(ids, {})[token] = None
     questions = [
-        Question(ids=(*pair.context, *pair.targets), of_prompt=True) for pair in pairs
-    ]
-    return [
-        reply
-        if isinstance(reply, Failed)
-        else _probabilities(reply.prompt[len(pair.context) :], pair.targets)
-        for pair, reply in zip(pairs, engine.ask(questions), strict=True)
-    ]
-
-
-def _stepwise(engine: Engine, pairs: Sequence[Pair]) -> list[Probabilities | Failed]:
-    questions = [
-        Question(ids=ids, named=named[start : start + MOST_NAMED])
-        for ids, named in steps_of(pairs).items()
+        Question(ids=ids, named=tuple(named)[start : start + MOST_NAMED])
+        for ids, named in steps.items()
         for start in range(0, len(named), MOST_NAMED)
     ]
-    replies: dict[tuple[Ids, int], Reply | Failed] = {
+    replies = {
         (question.ids, token): reply
         for question, reply in zip(questions, engine.ask(questions), strict=True)
         for token in question.named
@@ -505,29 +319,23 @@ def _stepwise(engine: Engine, pairs: Sequence[Pair]) -> list[Probabilities | Fai
     return [_along(pair, replies) for pair in pairs]
 
 
+def _steps(pair: Pair) -> Iterator[tuple[Ids, int]]:
+    """Yield each target with the tokens before it."""
+    for index, token in enumerate(pair.targets):
+        yield (*pair.context, *pair.targets[:index]), token
+
+
 def _along(
     pair: Pair, replies: Mapping[tuple[Ids, int], Reply | Failed]
 ) -> Probabilities | Failed:
     """Return the probabilities of a pair's targets, each from the reply to its own step."""
-    steps: list[LogProbabilities] = []
-    for index, token in enumerate(pair.targets):
-        reply = replies[(*pair.context, *pair.targets[:index]), token]
+    values: list[float] = []
+    for step in _steps(pair):
+        reply = replies[step]
         if isinstance(reply, Failed):
             return reply
-        steps.append(reply.steps[0])
-    return _probabilities(steps, pair.targets)
-
-
-def _probabilities(
-    steps: Sequence[LogProbabilities], tokens: Ids
-) -> Probabilities | Failed:
-    try:
-        return tuple(
-            probability(step, token) for step, token in zip(steps, tokens, strict=True)
-        )
-    except ValueError as error:
-        return Failed(error=str(error))
-
-
-def _length(pair: Pair) -> int:
-    return len(pair.context) + len(pair.targets)
+        try:
+            values.append(probability(reply.steps[0], step[1]))
+        except ValueError as error:
+            return Failed(error=str(error))
+    return tuple(values)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pytest_kbrel.models.base import ServedModel
 from pytest_kbrel.models.cache import journal
 from pytest_kbrel.models.cache.store import key_of
 from pytest_kbrel.records import GenerateRequest
 from tests.function_model import FunctionModel
 
 
-class Served(FunctionModel):
+class Served(FunctionModel, ServedModel):
     """A model of which nothing is known but what its server says."""
 
     def __init__(

@@ -79,7 +79,7 @@ def test_a_checkpoint_needs_config_and_weights(tmp_path):
     fill(tmp_path, "config.json")
     with pytest.raises(
         ModelError,
-        match=r"no weights: model\.safetensors is needed; found config\.json",
+        match=r"no weights: model\.safetensors or its index is needed; found config\.json",
     ):
         check_folder(tmp_path)
     fill(tmp_path, "model.safetensors")
@@ -154,7 +154,7 @@ def test_pickles_are_not_opened(tmp_path, name):
     fill(tmp_path, "other.safetensors")
     with pytest.raises(
         ModelError,
-        match=r"found other\.safetensors, but neither model\.safetensors nor",
+        match=r"model\.safetensors or its index is needed; found other\.safetensors",
     ):
         weight_files(tmp_path)
 
@@ -200,11 +200,11 @@ WHOLE = {"a": tensor(0, 8), "b": tensor(8, 24), "__metadata__": {"format": "pt"}
         (b"PK\x03\x04" + b"\0" * 40, "cut short|no safetensors file"),
         (POINTER.encode(), "this is a Git LFS pointer, .*'git lfs pull'"),
         (safetensors(b"not JSON", 0), "its header is broken: JSONDecodeError"),
-        (safetensors(b"[1, 2]", 0), "its header is broken: AttributeError"),
+        (safetensors(b"[1, 2]", 0), "its header is broken: .*Error"),
         (safetensors({"a": {}}, 0), "its header is broken: KeyError"),
         (
             safetensors({"a": {"data_offsets": [0]}}, 0),
-            "its header is broken: IndexError",
+            "its header is broken: ValueError",
         ),
         (
             safetensors({"a": {"data_offsets": [0, "8"]}}, 8),
@@ -212,7 +212,7 @@ WHOLE = {"a": tensor(0, 8), "b": tensor(8, 24), "__metadata__": {"format": "pt"}
         ),
         (
             safetensors({"a": {"data_offsets": [0, -8]}}, 0),
-            "its header is broken: TypeError",
+            "its header is broken: ValueError: the offsets 0 and -8",
         ),
         (
             safetensors(b"[" * 200_000, 0),

@@ -76,7 +76,7 @@ def result(folder, model=None, tokenizer=None, *, adds_bos=False, **settings):
         (
             {
                 "load_in_4bit": True,
-                "bnb_4bit": (("quant_type", "nf4"), ("use_double_quant", "True")),
+                "bnb_4bit": (("quant_type", "nf4"), ("use_double_quant", True)),
             },
             "load_in_4bit(quant_type=nf4,use_double_quant=True)",
         ),

@@ -103,11 +103,11 @@ def swap(file: Path) -> None:
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d"
 HOW: dict[Callable[[Path], None], str] = {
-    overwrite: rf"{TIME} -> {TIME}",
-    lengthen: rf"{TIME}, 17 bytes -> {TIME}, 21 bytes",
-    replace: rf"another file of the same size and time, {TIME}, took its place",
-    swap: rf"another file of the same size and time, {TIME}, took its place",
-    Path.unlink: "it is there no more",
+    overwrite: rf"{TIME}, .* -> {TIME}, .*",
+    lengthen: rf"{TIME}, 17 bytes, .* -> {TIME}, 21 bytes, .*",
+    replace: r".*inode \d+ -> .*, inode \d+",
+    swap: r".*inode \d+ -> .*, inode \d+",
+    Path.unlink: ".* -> no file",
 }
 
 

@@ -149,11 +149,11 @@ def without_the_head(weights):
         ),
         (
             {"change": wider},
-            r"of another shape than the model's: .*layers\.0\..*lora_A",
+            r"does not fit: .*size mismatch for .*layers\.0\..*lora_A",
         ),
         (
             {"change": without_the_head, "modules_to_save": ["lm_head"]},
-            r"no weights for some .*lm_head\.weight;",
+            r"does not fit: .*lm_head\.weight.*;",
         ),
         (
             {"config": {"target_modules": ["q_proj", "k_proj", "v_proj"]}},

@@ -8,13 +8,14 @@ import pytest
 import torch
 
 from pytest_kbrel.models.base import in_order
+from pytest_kbrel.models.batching import Batcher
 from pytest_kbrel.models.hf import decode_loop
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.batch_plan import Prompt
 from pytest_kbrel.models.hf.generator import Generator
 from pytest_kbrel.models.hf.spec import parse_spec
-from pytest_kbrel.models.hf.stopping import Continuation, generate_batch
-from pytest_kbrel.records import Failed, GenerateRequest
+from pytest_kbrel.models.hf.stopping import generate_batch
+from pytest_kbrel.models.tokens import Prompt
+from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from tests.models.tiny_checkpoints import ALL, CAUSAL, ENCODER_DECODER
 
 EXPECTED = {
@@ -58,7 +59,7 @@ def generator_of(model, budget=4096):
     return Generator(
         model.parts.model,
         model._generator._endings,
-        budget=budget,
+        Batcher(budget),
         longest=model.parts.max_length,
     )
 
@@ -74,7 +75,7 @@ def alone(model, prompts):
 
 def same_as_plain(model, prompts, answers, wanted=None):
     for expected, answer in zip(wanted or alone(model, prompts), answers, strict=True):
-        assert isinstance(answer, Continuation)
+        assert isinstance(answer, Generated)
         assert (answer.token_ids, answer.text, answer.finish) == (
             expected.token_ids,
             expected.text,
@@ -216,7 +217,7 @@ def test_a_prefix_is_not_fed_again_in_the_next_round(model_of):
     assert before[0] == (1, 30)
 
 
-def test_beams_share_what_their_prompts_begin_with(kind, model_of):
+def test_beams_are_those_of_each_prompt_alone(kind, model_of):
     model = model_of(kind)
     generator = generator_of(model)
     prompts = [
@@ -229,27 +230,6 @@ def test_beams_share_what_their_prompts_begin_with(kind, model_of):
         for n, prompt in enumerate(prompts_of(5, shared=5, count=8))
     ]
     assert same_as_plain(model, prompts, in_order(generator.ready(prompts)))
-    assert generator._beams_share == (
-        EXPECTED[kind] != "plain" and kind not in ENCODER_DECODER
-    )
-
-
-def test_a_beginning_is_not_fed_for_every_beam(model_of):
-    model = model_of("llama")
-    generator = generator_of(model)
-    request = GenerateRequest(prompt="", max_new_tokens=1, num_beams=4, stop=())
-    prompts = [Prompt(ids=(*range(5, 45), 50 + n), request=request) for n in range(3)]
-    assert generator._beams_share
-    tokens = []
-    handle = model.parts.model.register_forward_pre_hook(
-        lambda module, args, named: tokens.append(named["input_ids"].numel()),
-        with_kwargs=True,
-    )
-    try:
-        in_order(generator.ready(prompts))
-    finally:
-        handle.remove()
-    assert tokens == [40, 3 * 4]
 
 
 @pytest.mark.slow

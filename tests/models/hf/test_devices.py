@@ -12,7 +12,6 @@ import torch
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import memory
-from pytest_kbrel.models.batching import Budget
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.devices import (
     check_placement,
@@ -80,22 +79,16 @@ def test_which_devices_compute_a_model(device_map, devices, words):
 
 def test_a_batch_has_the_memory_of_the_fullest_device(monkeypatch):
     spec = ModelSpec(text="x", path="x")
-    described = SimpleNamespace(weights_digest="w", derived="", dtype="float32")
     free = {"cpu": 8 * 2**30, "cuda:0": 6 * 2**30, "cuda:1": 3 * 2**30}
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
     monkeypatch.setattr(memory, "free_bytes", lambda device: free[str(device)])
     monkeypatch.setattr(memory, "bytes_a_token", lambda model: 1e6)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "card")
     result = [
-        memory.measure_budget(placed(device_map=device_map), spec, described).tokens
+        memory.measure_budget(placed(device_map=device_map), spec)
         for device_map in ({"a": 0, "b": 1}, {"a": 1, "b": 0})
     ]
     expected = memory.tokens_within(3 * 2**30, 1e6, memory.GPU_MOST)
     assert result == [expected, expected]
-    assert isinstance(
-        memory.measure_budget(placed(device_map={"a": 0, "b": 1}), spec, described),
-        Budget,
-    )
 
 
 def test_an_offloaded_embedding_is_refused():

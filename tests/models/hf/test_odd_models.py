@@ -9,13 +9,13 @@ import torch
 import transformers as tf
 
 from pytest_kbrel.models.base import in_order
-from pytest_kbrel.models.hf.batch_plan import Prompt
+from pytest_kbrel.models.batching import Batcher
 from pytest_kbrel.models.hf.generator import Generator
 from pytest_kbrel.models.hf.lm_head import head_is_last
 from pytest_kbrel.models.hf.loading import quiet
 from pytest_kbrel.models.hf.scorer import Scorer
 from pytest_kbrel.models.hf.stopping import Endings
-from pytest_kbrel.models.tokens import Pair
+from pytest_kbrel.models.tokens import Pair, Prompt
 from pytest_kbrel.records import GenerateRequest
 from tests.models import tiny_checkpoints as tiny
 
@@ -99,7 +99,7 @@ def test_a_window_that_counts_places_in_the_row(shared):
     model, draw = built(gpt_neo()), random.Random(1)
     start = tokens(draw, shared)
     pairs = [likeliest(model, (*start, *tokens(draw, 6))) for _ in range(60)]
-    result = in_order(Scorer(model, budget=4096, longest=256).ready(pairs))
+    result = in_order(Scorer(model, Batcher(4096), longest=256).ready(pairs))
     assert [one[0] for one in result] == pytest.approx(
         [alone(model, pair) for pair in pairs], abs=1e-4
     )
@@ -116,7 +116,7 @@ def test_texts_of_a_model_whose_window_counts_places(tmp_path):
     prompts = [
         Prompt(ids=(*start, *tokens(draw, 6)), request=request) for _ in range(30)
     ]
-    generator = Generator(model, endings, budget=4096, longest=256)
+    generator = Generator(model, endings, Batcher(4096), longest=256)
     texts = [one.token_ids for one in in_order(generator.ready(prompts))]
     assert generator.trouble == ""
     for prompt, result in zip(prompts, texts, strict=True):
@@ -133,7 +133,7 @@ def test_what_a_checkpoint_allows_does_not_depend_on_the_budget(budget):
     model, draw = built(mpt()), random.Random(1)
     start = tokens(draw, 20)
     pairs = [likeliest(model, (*start, *tokens(draw, 1 + n % 4))) for n in range(20)]
-    scorer = Scorer(model, budget=budget, longest=256)
+    scorer = Scorer(model, Batcher(budget), longest=256)
     result = in_order(scorer.ready(pairs))
     assert scorer.sharing_mode == "prefix"
     assert [one[0] for one in result] == pytest.approx(
@@ -151,7 +151,7 @@ def test_positions_that_turn_by_the_longest_text_so_far(config, shares, budget):
         for count in (10, 20, 40, 60, 100)
     ]
     expected = [alone(built(config(), scale=0.2), pair) for pair in pairs]
-    scorer = Scorer(model, budget=budget, longest=128, shares=shares)
+    scorer = Scorer(model, Batcher(budget), longest=128, shares=shares)
     for order in ([0, 1, 2, 3, 4], [4, 2, 0], [3, 1]):
         result = in_order(scorer.ready([pairs[n] for n in order]))
         assert [one[0] for one in result] == pytest.approx(
@@ -191,7 +191,7 @@ def test_numbers_that_are_none_spoil_no_other_answer(budget):
     start = tokens(draw, 20)
     contexts = [(*start, 399 if n == 3 else 7, *tokens(draw, 2)) for n in range(60)]
     pairs = [Pair(prompt=one, context=one, targets=tokens(draw, 2)) for one in contexts]
-    result = in_order(Scorer(model, budget=budget, longest=128).ready(pairs))
+    result = in_order(Scorer(model, Batcher(budget), longest=128).ready(pairs))
     assert [
         n for n, values in enumerate(result) if any(value != value for value in values)
     ] == [3]

@@ -25,11 +25,11 @@ SCORES = [
         # Code from the hub, which is never run.
         (
             "attn_implementation=kernels-community/flash-attn2",
-            "is unknown; allowed: eager",
+            "kernels-community/flash-attn2; allowed: eager",
         ),
         (
             "attn_implementation=flex_attention",
-            "flex_attention is unknown; allowed: eager, sdpa, flash",
+            "flex_attention; allowed: eager, sdpa, flash",
         ),
         ("compile=True", "compile=True is refused: .*slower.*; allowed: False"),
         ("torch_compile=True", "unknown key 'torch_compile'"),

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from pytest_kbrel.models.base import in_order
+from pytest_kbrel.models.batching import Batcher
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.hf.scorer import Scorer, score_batch
 from pytest_kbrel.models.hf.sharing import best_sharing_mode
@@ -50,7 +51,7 @@ def kind(request):
 @pytest.fixture
 def scorer(kind, model_of):
     parts = model_of(kind).parts
-    return Scorer(parts.model, budget=128, longest=parts.max_length)
+    return Scorer(parts.model, Batcher(128), longest=parts.max_length)
 
 
 def test_the_rung_is_the_highest_that_the_architecture_allows(kind, scorer):
@@ -61,17 +62,17 @@ def test_sharing_gives_the_numbers_of_plain_batches(kind, model_of, scorer):
     model = model_of(kind).parts.model
     # The second lot lies within the sliding windows, the first beyond.
     for pairs in (pairs_of(), pairs_of(1, prefix=3)):
-        expected = [score_batch(model, [pair], 0)[0] for pair in pairs]
+        expected = [score_batch(model, [pair])[0] for pair in pairs]
         for result, wanted in zip(in_order(scorer.ready(pairs)), expected, strict=True):
             assert result == pytest.approx(wanted, rel=1e-3)
 
 
 def test_a_mask_that_is_not_obeyed_is_noticed(model_of):
     model = model_of("llama").parts.model
-    plain = [score_batch(model, [pair], 0)[0] for pair in pairs_of(3)]
+    plain = [score_batch(model, [pair])[0] for pair in pairs_of(3)]
 
     def right(pairs):
-        return [score_batch(model, [pair], 0)[0] for pair in pairs]
+        return [score_batch(model, [pair])[0] for pair in pairs]
 
     def wrong(pairs):
         # As though every sequence saw one token of its neighbour.
@@ -116,7 +117,7 @@ def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch
     from pytest_kbrel.models.hf import scorer as hf_scorer
 
     model = model_of("llama").parts.model
-    scorer = Scorer(model, budget=4096, longest=256)
+    scorer = Scorer(model, Batcher(4096), longest=256)
     assert scorer.sharing_mode == "packed"
     real, sizes = hf_scorer.score_rows, []
 
@@ -132,7 +133,7 @@ def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch
     result = in_order(scorer.ready(pairs))
     assert max(sizes) > 300 >= sizes[-1]
     for pair, answer in zip(pairs, result, strict=True):
-        assert answer == pytest.approx(score_batch(model, [pair], 0)[0], rel=1e-3)
+        assert answer == pytest.approx(score_batch(model, [pair])[0], rel=1e-3)
 
 
 def test_a_row_that_fails_is_answered_by_the_plain_way_and_told(model_of, monkeypatch):

@@ -88,7 +88,7 @@ def test_the_environment_may_name_the_server(monkeypatch):
                 )
             ],
         ),
-        ("allowed: chat or completions", ["endpoint=chats"]),
+        ("allowed: chat, completions", ["endpoint=chats"]),
         ("names the endpoint", ["base_url=http://h/v1/completions,endpoint=chat"]),
         (
             "allowed is a number above 0 and up to 86,400, of seconds",

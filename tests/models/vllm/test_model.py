@@ -17,9 +17,6 @@ from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.registry import open_model, read_spec
 from pytest_kbrel.models.vllm import parse_vllm
-from pytest_kbrel.models.vllm.model import (
-    computed_tokens,
-)
 from pytest_kbrel.records import Failed, Generated, Scored
 from tests.models import fake_vllm
 from tests.models.tiny_checkpoints import BOS, change_weights, make_checkpoint
@@ -73,14 +70,6 @@ def test_what_fills_the_context_leaves_no_room_for_a_prompt_of_its_own(
     assert f"the model takes {tokens - 1}" in refused.error
 
 
-def test_computed_tokens():
-    assert computed_tokens([(1, 2, 3), (1, 2, 3, 4, 5), (9,)], block=0) == 9
-    # Whole blocks only, and the last token of a prompt is never taken from the cache.
-    assert computed_tokens([(1, 2, 3), (1, 2, 3, 4, 5), (9,)], block=2) == 3 + 3 + 1
-    assert computed_tokens([(1, 2, 3, 4), (1, 2, 3, 4)], block=2) == 4 + 2
-    assert computed_tokens([(5, 6, 7), (1, 2), (5, 6, 8)], block=1) == 3 + 2 + 1
-
-
 @pytest.mark.parametrize("stop", STOPS)
 def test_texts_are_those_of_the_transformers_backend(model, model_of, stop):
     requests = [asked(text, 30, stop) for text in TEXTS]
@@ -127,10 +116,10 @@ def test_a_bad_request_spoils_no_other(model, bad):
 
 def test_a_question_that_the_engine_refuses_fails_alone(model, calls, monkeypatch):
     real = fake_vllm.LLM._verify
-    pair = model.encoder.pair(SHORT[0].prompt, SHORT[0].continuation)
+    pair = model.parts.encoder.pair(SHORT[0].prompt, SHORT[0].continuation)
 
     def verify(self, ids, params):
-        if ids == (*pair.context, *pair.targets):
+        if ids == (*pair.context, *pair.targets[:2]):
             raise fake_vllm.VLLMValidationError("not this one")
         real(self, ids, params)
 
@@ -161,13 +150,10 @@ def test_an_engine_that_dies_ends_the_case(vllm_of, calls, ask):
 
 def _dropped(output):
     output.outputs[0].logprobs = None
-    output.prompt_logprobs = None
 
 
 def _short(output):
     output.outputs[0].logprobs.pop()
-    if output.prompt_logprobs:
-        output.prompt_logprobs.pop()
 
 
 def _another(output):
@@ -185,8 +171,8 @@ def _none_written(output):
 
 def _filled(value):
     def fill(output):
-        for place in (*output.outputs[0].logprobs, *(output.prompt_logprobs or ())):
-            for entry in (place or {}).values():
+        for place in output.outputs[0].logprobs:
+            for entry in place.values():
                 entry.logprob = value
 
     return fill
@@ -196,10 +182,6 @@ def _others(output):
     output.outputs[0].logprobs = [
         {0: fake_vllm.Logprob(-1.0)} for _ in output.outputs[0].token_ids
     ]
-    if output.prompt_logprobs:
-        output.prompt_logprobs = [
-            {0: fake_vllm.Logprob(-1.0)} for _ in output.prompt_logprobs
-        ]
 
 
 FAULTS = {
@@ -215,7 +197,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("way", ["stepwise", "whole", "generate"])
+@pytest.mark.parametrize("way", ["score", "generate"])
 def test_what_cannot_be_is_a_failure_and_never_a_score(model, calls, way, fault):
     spoil, said = FAULTS[fault]
 
@@ -227,7 +209,7 @@ def test_what_cannot_be_is_a_failure_and_never_a_score(model, calls, way, fault)
     if way == "generate":
         answers = model.generate([asked(text, 4, ()) for text in TEXTS])
     else:
-        answers = model.score(LONG if way == "stepwise" else SHORT)
+        answers = model.score([*LONG, *SHORT])
     failures = [answer.error for answer in answers if isinstance(answer, Failed)]
     assert failures
     assert all(said in error for error in failures)
@@ -238,8 +220,10 @@ def test_fewer_answers_than_questions_are_asked_again_one_by_one(
     model, model_of, calls
 ):
     calls.spoil = lambda outputs: outputs[1:] if len(outputs) > 1 else outputs
-    same_numbers(model.score(SHORT), model_of("llama").score(SHORT))
-    assert calls.sizes == [2, 1, 1]
+    right = model_of("llama").score(SHORT)
+    same_numbers(model.score(SHORT), right)
+    tokens = sum(len(answer.token_ids) for answer in right)
+    assert calls.sizes == [tokens, *[1] * tokens]
     calls.spoil = lambda outputs: []
     assert model.score(SHORT[:1]) == [
         Failed(error="ValueError: vLLM gave 0 answers to 1 questions")
