@@ -139,7 +139,7 @@ def test_an_expired_suite_whose_warning_is_an_error_shows_its_line_and_no_source
     assert result.ret == pytest.ExitCode.INTERRUPTED
     shown = result.stdout.str()
     result.stdout.fnmatch_lines(
-        ["*mini.kb.yaml:6: the unseen questions expired on 2021-01-01: *"]
+        ["*mini.kb.yaml:9: the unseen questions expired on 2021-01-01: *"]
     )
     assert "Traceback" not in shown
     assert "collection.py" not in shown
