@@ -26,7 +26,7 @@ UNORDERED: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "{max_drop: {within: 0.02, never: 0.15}}": (
         "never",
-        ("unknown key 'never' in 'max_drop' of", "allowed: within, beyond"),
+        ("'never' of 'max_drop' of", "was removed", "--kb-inconclusive=fail"),
     ),
     "{recovery: {within: 0.9, beyond: 0.8}}": (
         "beyond",
