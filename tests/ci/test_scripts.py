@@ -221,7 +221,7 @@ def test_shards_are_joined_decided_and_commented_on(run, project):
     ).stdout
     lines = text.split("\n")
     assert lines[:2] == [MARKER, "## Knowledge gates: fail"]
-    assert "against **prod** (blessed on the same day, " in text
+    assert "against baseline **prod** (blessed on the same day, " in text
     assert "<summary>7 facts lost</summary>" in text
     # One shard is missing: no verdict, and a comment that says so.
     shutil.rmtree(project / "kbrel-shards/kbrel-shard-2")

@@ -100,7 +100,7 @@ def test_a_gated_checkpoint_is_one_error_for_the_whole_session(
     start = f"{start}: config cannot be loaded: "
     (error,) = [line for line in result.outlines if line.startswith(start)]
     assert "it is gated on the hub" in error
-    assert any("no token is set" in text for text in report()["problems"])
+    assert any("log in with" in text for text in report()["problems"])
     verdicts = [case["verdict"] for case in report()["cases"]]
     assert set(verdicts) == {"invalid", "not run"}
     assert verdicts.count("not run") >= 7
