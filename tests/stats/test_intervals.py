@@ -11,6 +11,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from pytest_kbrel import stats
 from pytest_kbrel.stats.estimates import FLAT, FRAGILE, TOO_FEW, Flips
+from pytest_kbrel.stats.intervals import bootstrap_rows
 from pytest_kbrel.stats.paired_rates import rate_recovery
 from tests.stats.samples import bootstrap, macro, mean, pooled, quotient, sample
 
@@ -391,3 +392,17 @@ def test_the_ratio_of_an_unchanged_rate_has_the_interval_of_nam_and_blackwelder(
 )
 def test_a_ratio_may_have_no_low_end(above, ratio, low):
     assert stats.ratio_low(above, ratio) == (low if low is None else pytest.approx(low))
+
+
+def test_the_bootstrap_of_a_share_has_its_normal_interval() -> None:
+    """Draws without the first fact are undefined, and left out."""
+    right = np.arange(200) % 2
+
+    def share(counts: np.ndarray) -> np.ndarray:
+        assert (counts.sum(axis=1) == 200).all()
+        return np.where(counts[:, 0] > 0, counts @ right / 200, np.nan)
+
+    half = 1.96 * (0.25 / 200) ** 0.5
+    ends = bootstrap_rows(share, 200)
+    assert ends == pytest.approx((0.5 - half, 0.5 + half), abs=0.01)
+    assert bootstrap_rows(share, 200) == ends
