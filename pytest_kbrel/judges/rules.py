@@ -36,9 +36,10 @@ def judge(
 ) -> Judged:
     """Judge one answer and name the rule that decided.
 
-    What models write around an answer is stripped first. Equality with any of ``accepted`` comes first, then uninformative (Reliable KB, section 3.3), then the rules for other
-    ways of stating an accepted answer (Head-to-Tail, section 2.2), else wrong. The paper lists uninformative
-    first; but an answer that equals the gold is no way of saying nothing, be it "None". With nothing accepted
+    What models write around an answer is stripped first. Equality with any of ``accepted`` comes first, then
+    uninformative (Reliable KB, section 3.3), then the rules for other ways of stating an accepted answer
+    (Head-to-Tail, section 2.2), else wrong. The paper lists uninformative first; but an answer that equals the
+    gold is no way of saying nothing, be it "None". With nothing accepted
     (unseen knowledge) every informative answer is wrong. ``extra`` are the user's own rules for uninformative
     answers: (kind, regular expression). ``language`` is what question and answers are in ("de", "pt-BR";
     nothing stated is English). ``within`` is the range of numbers or years that are right, in the unit of the

@@ -41,9 +41,9 @@ R = TypeVar("R")
 class CheckpointModel(Model):
     """Model of a checkpoint that is computed on this machine.
 
-    ``parts`` is the loaded checkpoint. Several threads may call, and are answered in turns. Weights may be pages of their file: once a file of the checkpoint has changed, every
-    call raises :class:`~pytest_kbrel.errors.ModelError`, and no response of the batch in which it changed is
-    given.
+    ``parts`` is the loaded checkpoint. Several threads may call, and are answered in turns. Weights may be
+    pages of their file: once a file of the checkpoint has changed, every call raises
+    :class:`~pytest_kbrel.errors.ModelError`, and no response of the batch in which it changed is given.
     """
 
     def __init__(self, parts: LoadedCheckpoint) -> None:
