@@ -235,6 +235,7 @@ _RELATION_KEYS = (
     "label",
     "domain",
     "frames",
+    "lead",
     "statements",
     "answer_type",
     "popularity",
@@ -242,9 +243,10 @@ _RELATION_KEYS = (
 
 
 def read_relations(path: Path) -> tuple[Relation, ...]:
-    """Read a YAML mapping ``id -> {label, domain, frames, statements, ...}``, in the order of the file.
+    """Read a YAML mapping ``id -> {label, domain, frames, lead, ...}``, in the order of the file.
 
-    A frame holds ``[X]`` (the subject) exactly once, a statement ``[X]`` and ``[Y]`` (the object) once each.
+    A frame holds ``[X]`` (the subject) exactly once, as a ``lead`` does, a statement ``[X]`` and ``[Y]`` (the
+    object) once each.
     A relation may do without frames, or have an empty list, when all its facts bring their own ``question``.
     ``answer_type`` is that of its objects, ``popularity`` the predicate's own (a number of at least 0).
     """
@@ -259,9 +261,11 @@ def _relation(name: str, node: Node) -> Relation:
     what = f"relation {name}"
     keys, about = relation_keys(name, node, what, _RELATION_KEYS, ("label", "domain"))
     popularity = keys.get("popularity")
+    lead = keys.get("lead")
     return Relation(
         id=name,
         frames=_templates(keys, "frames", {"[X]": 1, "[Y]": 0}),
+        lead=_template(lead, "lead", {"[X]": 1, "[Y]": 0}) if lead else "",
         statements=_templates(keys, "statements", {"[X]": 1, "[Y]": 1}),
         popularity=float(popularity.number("popularity", str(POPULARITY), POPULARITY))
         if popularity
@@ -295,20 +299,23 @@ def _templates(
         return ()
     seen: dict[str, Node] = {}
     for node in keys[key].items(key, of="texts"):
-        text = node.text(f"each of {key}")
-        for placeholder, count in counts.items():
-            if text.count(placeholder) != count:
-                allowed = "exactly once" if count else "nowhere"
-                fault = f"found {text.count(placeholder)} times in {text!r}"
-                raise node.error(
-                    f"each of {key} must contain {placeholder} {allowed}, {fault}"
-                )
+        text = _template(node, f"each of {key}", counts)
         if text in seen:
             raise node.error(
                 f"each of {key} must differ, found {text!r} again from line {seen[text].line}"
             )
         seen[text] = node
     return tuple(seen)
+
+
+def _template(node: Node, what: str, counts: dict[str, int]) -> str:
+    text = node.text(what)
+    for placeholder, count in counts.items():
+        if text.count(placeholder) != count:
+            allowed = "exactly once" if count else "nowhere"
+            fault = f"found {text.count(placeholder)} times in {text!r}"
+            raise node.error(f"{what} must contain {placeholder} {allowed}, {fault}")
+    return text
 
 
 # Names that YAML would take for something else than text stand in quotes.
@@ -328,6 +335,8 @@ def relations_text(relations: Iterable[Relation]) -> str:
             lines.append(f"  answer_type: {relation.answer_type}")
         if relation.popularity is not None:
             lines.append(f"  popularity: {relation.popularity!r}")
+        if relation.lead:
+            lines.append(f"  lead: {_quoted(relation.lead)}")
         for key in ("frames", "statements"):
             if texts := getattr(relation, key):
                 lines.append(f"  {key}:")

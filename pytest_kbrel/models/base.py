@@ -127,6 +127,11 @@ class Spec:
     backend: str
     notes: tuple[str, ...] = ()
 
+    @property
+    def chats(self) -> bool:
+        """True if prompts are put into a chat template."""
+        return False
+
 
 class Embedder(Protocol):
     """Opened encoder of texts."""

@@ -151,7 +151,7 @@ def message(role: str, content: str) -> dict[str, str]:
 def messages_of(request: Request, instruction: str = "") -> list[dict[str, str]]:
     """Return a request as messages: system, the examples as turns, and the prompt of the user.
 
-    ``instruction`` is the model's own system message; it stands before that of the request.
+    A lead, which the answer goes on from, is in none of them. ``instruction`` is the model's own system message; it stands before that of the request.
     """
     system = _joined(instruction, request.system)
     turns = [
@@ -169,7 +169,8 @@ def messages_of(request: Request, instruction: str = "") -> list[dict[str, str]]
 def text_of(request: Request, instruction: str = "") -> str:
     """Return a request as one text, as a model without a chat template reads it."""
     turns = [f"{question} {answer}" for question, answer in request.turns]
-    return _joined(instruction, request.system, *turns, request.prompt)
+    prompt = f"{request.prompt} {request.lead}" if request.lead else request.prompt
+    return _joined(instruction, request.system, *turns, prompt)
 
 
 def _joined(*parts: str) -> str:
@@ -334,13 +335,14 @@ class ChatTemplate:
         """Return messages as the prompt that the model continues."""
         return self._filled(messages, self._args.variables, add_generation_prompt=True)
 
-    def answer_prompt(self, messages: Sequence[Message]) -> str:
-        """Return messages as the prompt of a given answer; raises as :attr:`slot`."""
+    def answer_prompt(self, messages: Sequence[Message], lead: str = "") -> str:
+        """Return messages as the prompt of a given answer, or of the rest of one behind its ``lead``.
+
+        Raises as :attr:`slot`.
+        """
         slot = self.slot
-        return (
-            self._filled(messages, slot.variables, add_generation_prompt=True)
-            + slot.suffix
-        )
+        filled = self._filled(messages, slot.variables, add_generation_prompt=True)
+        return filled + slot.suffix + (slot.lead + lead if lead else "")
 
     @property
     def idle(self) -> tuple[str, ...]:

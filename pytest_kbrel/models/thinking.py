@@ -186,7 +186,8 @@ class Thinker:
 
 def _may_think(prompt: Prompt) -> bool:
     # Others are asked where an answer stands when nothing is thought.
-    return not prompt.request.steps and prompt.request.num_beams == 1
+    request = prompt.request
+    return not request.steps and not request.lead and request.num_beams == 1
 
 
 def _further(prompt: Prompt, written: Ids) -> Prompt:

@@ -175,8 +175,8 @@ class PromptEncoder:
     def text(self, request: Request) -> str:
         """Return a request's prompt as the model reads it, without a BOS that the tokenizer adds.
 
-        What is scored, and what is generated with its steps or with beams, stands where an answer stands when
-        nothing is thought. Raises ``ValueError`` where a thinking model's template has no such place, and
+        What is scored, and what is generated with its steps, with beams or behind a lead, stands where an
+        answer stands when nothing is thought. Raises ``ValueError`` where a thinking model's template has no such place, and
         where a template leaves out the request's system message or turns.
         """
         if self.template is None:
@@ -185,8 +185,10 @@ class PromptEncoder:
         behind_thought = (
             isinstance(request, ScoreRequest) or request.steps or request.num_beams > 1
         )
-        fill = self.template.answer_prompt if behind_thought else self.template.prompt
-        text = fill(messages)
+        if behind_thought or request.lead:
+            text = self.template.answer_prompt(messages, request.lead)
+        else:
+            text = self.template.prompt(messages)
         if request.system.strip() not in text:
             raise ValueError(
                 "the chat template leaves system messages out, and the suite has one"
@@ -248,7 +250,7 @@ class PromptEncoder:
                 prompt=prompt_ids, context=prompt_ids, targets=targets, lead=lead
             )
         else:
-            if self.template is not None:
+            if self.template is not None and not request.lead:
                 continuation = self.template.slot.lead + continuation.lstrip(" ")
             whole = self._encode(_with_answer(text, continuation))
             shared = common_prefix(prompt_ids, whole)

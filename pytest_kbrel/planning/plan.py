@@ -119,6 +119,8 @@ def make_plan(
     ``estimated``: it goes by a few facts of each case, and estimates the tokens of checkpoints; else it reads
     their tokenizers, and raises :class:`ModelError` where one does not load.
     """
+    chats = settings.own_specs[0].chats
+    cases = [dataclasses.replace(case, chat=chats) for case in cases]
     runs = dry_runs_of(cases, sampled if estimated else whole)
     models = _models_of(settings, runs, estimated)
     own = models[0]

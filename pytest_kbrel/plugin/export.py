@@ -143,6 +143,7 @@ class Exporter(DryPlugin):
 
         model.listen(write)
         for case in cases:
+            case = dataclasses.replace(case, chat=model.describe().chat_template)
             case = retrieval.with_examples(retrieval.with_distractors(case))
             run_case(
                 case,

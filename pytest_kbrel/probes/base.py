@@ -42,7 +42,6 @@ from pytest_kbrel.records import (
     ReliabilitySettings,
     Response,
     Scored,
-    ScoreRequest,
     Table,
     changed_digest,
     record,
@@ -289,11 +288,6 @@ def request_of(
         system=settings.system,
         turns=turns,
     )
-
-
-def score_request(settings: ProbeSettings, prompt: str, answer: str) -> ScoreRequest:
-    """Return the request that asks how probable an answer is behind a prompt."""
-    return ScoreRequest(prompt=prompt, continuation=answer, system=settings.system)
 
 
 def check_wording(settings: ProbeSettings) -> None:

@@ -38,6 +38,8 @@ BRIEF = _BRIEF_INSTRUCTION + "\n\n{examples}\n\nQuestion: {question}"
 CONCISE = _CONCISE_INSTRUCTION + "\n\nQuestion: {question}"
 QA = _QA_INSTRUCTION + "\n{examples}\nQuestion: {question}"
 CHOICE = _CHOICE_INSTRUCTION + "\nQuestion: {question}\n{options}"
+# A question of MONITOR in front of an answer's lead, where no chat template parts the two.
+LED = "Question: {question}"
 # The text a probe asks with, by its setting of "prompt" where it has several; all others ask with QA.
 OWN_TEXTS: Mapping[tuple[ProbeName, str], str] = {
     ("monitor", ""): QUESTION,

@@ -31,13 +31,14 @@ class ScoreRequest:
     """Ask for the probability of each token of ``continuation`` after ``prompt``, teacher-forced.
 
     A blank that leads the continuation stands between words: it is left out where the prompt ends in white
-    space or a chat template. ``system`` and ``turns`` are as :class:`GenerateRequest` has them.
+    space or a chat template. ``system``, ``turns`` and ``lead`` are as :class:`GenerateRequest` has them.
     """
 
     prompt: str
     continuation: str
     system: str = ""
     turns: tuple[Turn, ...] = ()
+    lead: str = sparse("")
 
 
 @record
@@ -45,7 +46,8 @@ class GenerateRequest:
     """Ask for a greedy (or beam) continuation of ``prompt`` up to one of the ``stop`` strings.
 
     White space that leads the continuation ends nothing. ``system`` is the system message, ``turns`` are
-    earlier questions with their answers; without a chat template both lead the prompt. With ``steps`` the
+    earlier questions with their answers; without a chat template both lead the prompt. ``lead`` is the given
+    beginning of the answer: the model continues it, with no thought before it. With ``steps`` the
     response carries, per step of the first beam, the most probable token and its probability, and the
     probability of ``watch[k]`` at step ``k``. With ``top_k`` it carries up to so many of the most probable
     tokens at each position of the text.
@@ -60,6 +62,7 @@ class GenerateRequest:
     system: str = ""
     turns: tuple[Turn, ...] = ()
     top_k: int = sparse(0)
+    lead: str = sparse("")
 
 
 Request = ScoreRequest | GenerateRequest

@@ -64,7 +64,8 @@ class Relation:
     """A relation and its wordings. ``[X]`` stands for the subject, ``[Y]`` for the object.
 
     ``frames`` are paraphrased questions, the first is the base frame; ``statements`` are declarative.
-    ``id`` is a Wikidata property id where there is one. ``answer_type`` is that of its objects, empty where
+    ``lead`` is the beginning of an answer in a sentence ("The capital of [X] is"), behind which MONITOR scores
+    the object; empty where it scores it behind the question. ``id`` is a Wikidata property id where there is one. ``answer_type`` is that of its objects, empty where
     it is not known. ``popularity`` is the predicate's own, such as the number of triples with it.
     """
 
@@ -75,6 +76,7 @@ class Relation:
     statements: tuple[str, ...] = ()
     answer_type: Literal["", AnswerType] = ""
     popularity: float | None = None
+    lead: str = ""
 
     @property
     def shown_label(self) -> str:
@@ -436,7 +438,7 @@ class Case:
     of the answer, and which share (0..1) of them is of that kind: (fact id, share). ``notes`` say in words
     what a reader of the figures should know of how the facts are asked. ``cluster`` is what facts share that
     change together, one of :data:`CLUSTERS`. ``top_k`` is how many of the most probable tokens are recorded
-    at the positions of answers.
+    at the positions of answers. ``chat``: the model that is asked puts prompts into a chat template.
     """
 
     id: str
@@ -461,6 +463,7 @@ class Case:
     notes: tuple[str, ...] = ()
     cluster: str = "object"
     top_k: int = 0
+    chat: bool = False
 
     @property
     def label(self) -> str:

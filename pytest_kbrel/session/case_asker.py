@@ -275,7 +275,11 @@ class CaseAsker:
         # Of a case that is asked in parts, the next one comes.
         if self._last_prepared is not None and self._last_prepared[0] is case:
             return self._last_prepared[1]
-        prepared = dataclasses.replace(case, top_k=self.settings.top_k)
+        prepared = dataclasses.replace(
+            case,
+            top_k=self.settings.top_k,
+            chat=self.pool.fingerprint().chat_template,
+        )
         prepared = self._retrieval.with_distractors(prepared)
         prepared = self.pool.with_examples(prepared) or self._retrieval.with_examples(
             prepared

@@ -9,7 +9,7 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.chat import ChatArgs, ChatTemplate, message, parse_chat_args
 from pytest_kbrel.models.hf.checks import end_note
 from pytest_kbrel.models.tokens import PromptEncoder
-from pytest_kbrel.records import GenerateRequest
+from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models.chat_shapes import SHAPES
 from tests.models.tiny_checkpoints import make_tokenizer
 
@@ -57,9 +57,30 @@ def test_an_answer_is_scored_where_the_template_puts_it(
     assert result.count("Which city?") == 1
 
 
-def test_nobody_can_switch_off_a_thought_that_the_template_opens(encoder_of):
+@pytest.mark.parametrize(
+    ("shape", "ends"),
+    [
+        ("qwen3", "</think>\n\nThe city is"),
+        ("llama3", "assistant<|end_header_id|>\n\nThe city is"),
+        ("llama2", "Which city? [/INST] The city is"),
+        ("channels", "<|channel|>final<|message|>The city is"),
+    ],
+)
+def test_an_answer_with_a_lead_is_scored_and_written_behind_it(encoder_of, shape, ends):
+    encoder = encoder_of(shape)
+    question = {"prompt": "Which city?", "lead": "The city is"}
+    written = encoder.prompt(GenerateRequest(max_new_tokens=3, **question))
+    scored = encoder.pair(ScoreRequest(continuation=" Paris", **question))
+    assert encoder.text(ScoreRequest(continuation=" Paris", **question)).endswith(ends)
+    assert written == scored.prompt == scored.context
+    assert encoder.tokenizer.decode(scored.targets).lstrip() == "Paris"
+
+
+@pytest.mark.parametrize("lead", ["", "The city is"])
+def test_nobody_can_switch_off_a_thought_that_the_template_opens(encoder_of, lead):
+    request = ScoreRequest(prompt="Which city?", continuation=" Paris", lead=lead)
     with pytest.raises(ValueError, match="no form with a closed"):
-        encoder_of("deepseek-r1", OFF).pair("Which city?", " Paris")
+        encoder_of("deepseek-r1", OFF).pair(request)
 
 
 @pytest.mark.parametrize("shape", ["qwen3", "llama3", "gemma3", "deepseek-r1"])

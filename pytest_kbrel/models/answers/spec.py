@@ -35,6 +35,11 @@ class AnswersSpec(Spec):
     named: bool
     backend: str = "answers"
 
+    @property
+    def chats(self) -> bool:
+        """True if whoever answers the requests puts prompts into a chat template."""
+        return self.requests.chats
+
 
 def parse_answers(
     text: str, model_args: str = "", *, chat_template: bool = False, **run: str

@@ -106,6 +106,11 @@ class ModelSpec(Spec):
     prefix_token_id: int | None = None
 
     @property
+    def chats(self) -> bool:
+        """True if prompts are put into the tokenizer's chat template."""
+        return self.chat_template
+
+    @property
     def is_local(self) -> bool:
         """True if ``path`` is a folder of this machine."""
         return Path(self.path).expanduser().is_dir()

@@ -190,6 +190,11 @@ class OpenAIModel(ServedModel):
             return Failed(error=NO_STEPS)
         if request.num_beams > 1:
             return Failed(error="a server of this kind has no beam search")
+        if request.lead:
+            if why := self._scorer.unscorable:
+                return Failed(error=why)
+            reply = self._reply(request, thinking=False)
+            return reply if isinstance(reply, Failed) else self._answer(request, reply)
         thinking = self._thinks
         reply = self._reply(request, thinking=thinking)
         if isinstance(reply, Reply) and reply.shows_thoughts and not thinking:
@@ -266,15 +271,21 @@ class OpenAIModel(ServedModel):
             body["stop"] = list(stops)
         if spec.seed is not None:
             body["seed"] = spec.seed
-        if chat.variables:
-            body["chat_template_kwargs"] = chat.variables
+        chats = spec.endpoint == "chat" and not request.lead
         if spec.logprobs:
-            body["logprobs"] = True if spec.endpoint == "chat" else 1
-        if spec.endpoint == "completions":
-            body["prompt"] = text_of(request, chat.system_instruction)
-            return "/completions", body
-        body["messages"] = messages_of(request, chat.system_instruction)
-        return "/chat/completions", body
+            body["logprobs"] = True if chats else 1
+        if chats:
+            if chat.variables:
+                body["chat_template_kwargs"] = chat.variables
+            body["messages"] = messages_of(request, chat.system_instruction)
+            return "/chat/completions", body
+        # Not every server continues an answer that a chat has begun; all continue tokens.
+        body["prompt"] = (
+            list(self._scorer.encoder.prompt(request))
+            if request.lead
+            else text_of(request, chat.system_instruction)
+        )
+        return "/completions", body
 
     def _answer(
         self, request: GenerateRequest, reply: Reply, *, thinking: bool = False
@@ -304,7 +315,9 @@ class OpenAIModel(ServedModel):
             request.turns,
             chat.system_instruction,
             chat.variables,
+            request.lead,
         ]
+        beside = beside if request.lead else beside[:-1]
         context = json.dumps(beside, sort_keys=True) if any(beside) else ""
         return hashlib.sha256(
             f"{self._spec.endpoint}\n{context}{request.prompt}".encode()

@@ -94,6 +94,11 @@ class OpenAISpec(Spec):
     chat: ChatArgs = ChatArgs()
 
     @property
+    def chats(self) -> bool:
+        """True if the server puts prompts into its chat template."""
+        return self.endpoint == "chat"
+
+    @property
     def has_budget(self) -> bool:
         """True if a session may spend only so much on this model."""
         return self.max_tokens_total is not None or self.max_cost is not None

@@ -68,6 +68,11 @@ class VllmSpec(Spec):
     quantization: str = ""
     enforce_eager: bool = False
 
+    @property
+    def chats(self) -> bool:
+        """True if prompts are put into the tokenizer's chat template."""
+        return self.checkpoint.chat_template
+
 
 def parse_vllm(
     text: str, model_args: str = "", *, device: str = "auto", **run: Any

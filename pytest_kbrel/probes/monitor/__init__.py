@@ -21,7 +21,6 @@ from pytest_kbrel.probes.base import (
     digest_of,
     outcome_of,
     request_of,
-    score_request,
     with_top_tokens,
 )
 from pytest_kbrel.probes.grading import judged_by_rules
@@ -33,7 +32,7 @@ from pytest_kbrel.probes.monitor.cells import (
     Grid,
     answer_text,
     grid_of,
-    prompt_of,
+    request_in,
 )
 from pytest_kbrel.probes.monitor.fact_result import FactResult
 from pytest_kbrel.records import (
@@ -45,6 +44,7 @@ from pytest_kbrel.records import (
     MonitorSettings,
     Outcome,
     Scored,
+    ScoreRequest,
     Table,
 )
 
@@ -91,11 +91,15 @@ class _FactResult(FactResult):
         """Yield the asks about the fact in all cells and formats."""
         case, fact = self.case, self.fact
         for number, cell in enumerate(self.grid.cells):
-            prompt = prompt_of(case, fact, cell)
+            answer = request_in(case, fact, cell)
             if number < len(self.grid.own):
-                scored = score_request(case.settings, prompt, answer_text(fact))
+                scored = ScoreRequest(
+                    prompt=answer.prompt,
+                    continuation=answer_text(fact),
+                    system=answer.system,
+                    lead=answer.lead,
+                )
                 yield Ask(fact_id=fact.id, role=f"{cell.name}/score", request=scored)
-            answer = self._request(prompt)
             if cell == BASE:
                 answer = with_top_tokens(case, answer)
             yield Ask(fact_id=fact.id, role=f"{cell.name}/answer", request=answer)

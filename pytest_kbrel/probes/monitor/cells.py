@@ -9,11 +9,18 @@ from collections.abc import Callable, Sequence
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.words import is_unspaced
 from pytest_kbrel.metrics.monitor import ABLATED
-from pytest_kbrel.probes.base import question_of, template_of
-from pytest_kbrel.probes.prompts import with_context
+from pytest_kbrel.probes.base import (
+    question_of,
+    relation_of,
+    request_of,
+    template_of,
+)
+from pytest_kbrel.probes.prompts import LED, fill, template, with_context
 from pytest_kbrel.records import (
+    ANSWER_CUE,
     Case,
     Fact,
+    GenerateRequest,
     MonitorSettings,
     Table,
     record,
@@ -152,18 +159,37 @@ def _drawn(case: Case, frames: tuple[Cell, ...], count: int) -> tuple[Cell, ...]
 
 
 def prompt_of(case: Case, fact: Fact, cell: Cell) -> str:
-    """Return the prompt of a cell: the question, after the context entity if there is one.
+    """Return the prompt of a cell without a lead: the question, after the context entity if there is one.
 
     It is the raw text, unless the suite has a wording of its own around it.
     """
+    return template_of(case.settings).question(_framed(case, fact, cell))
+
+
+def request_in(case: Case, fact: Fact, cell: Cell) -> GenerateRequest:
+    """Return the request of a cell; where the relation has a lead, the answer is written behind it.
+
+    A chat model's answer begins with the lead. Other models read question and lead as one text.
+    """
+    lead = fill(relation_of(case, fact).lead, fact.subject)
+    if not lead or case.chat:
+        request = request_of(case.settings, prompt_of(case, fact, cell))
+        return dataclasses.replace(request, lead=lead)
+    text = case.settings.prompt_text
+    around = template_of(case.settings) if text else template(LED, ANSWER_CUE)
+    asked = around.question(_framed(case, fact, cell))
+    return request_of(case.settings, f"{asked} {lead}")
+
+
+def _framed(case: Case, fact: Fact, cell: Cell) -> str:
     question = question_of(case, fact, cell.frame)
+    if cell.context == "none":
+        return question
     if cell.context == "positive":
         assert fact.object is not None
-        question = with_context(fact.object, question)
-    elif cell.context != "none":
-        wrong = fact.negatives[int(cell.context.removeprefix("negative")) - 1]
-        question = with_context(wrong, question)
-    return template_of(case.settings).question(question)
+        return with_context(fact.object, question)
+    wrong = fact.negatives[int(cell.context.removeprefix("negative")) - 1]
+    return with_context(wrong, question)
 
 
 def worst_first(table: Table) -> list[str]:

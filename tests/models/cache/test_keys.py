@@ -109,11 +109,15 @@ def test_a_digest_is_the_same_in_every_version():
                     "steps": False,
                 },
                 **{"watch": (), "system": "s", "turns": (("q", "a"),), "top_k": 5},
+                "lead": "l",
             },
         ),
         (
             SCORE,
-            {"prompt": "b", "continuation": "", "system": "s", "turns": (("q", "a"),)},
+            {
+                **{"prompt": "b", "continuation": "", "system": "s", "lead": "l"},
+                "turns": (("q", "a"),),
+            },
         ),
     ],
 )

@@ -38,6 +38,55 @@ def test_a_fact_is_asked_once_with_the_gold_context_r_times_without_and_m_times_
     assert len(oracle.rounds) == 1
 
 
+@pytest.mark.parametrize(
+    ("settings", "chat", "prompt", "lead"),
+    [
+        (
+            DEFINITION,
+            False,
+            "Question: Rome. What is the capital of France?\nAnswer: The capital of France is",
+            "",
+        ),
+        (
+            replace(DEFINITION, prompt_text="Q: {question}", answer_cue="A:"),
+            False,
+            "Q: Rome. What is the capital of France?\nA: The capital of France is",
+            "",
+        ),
+        (
+            DEFINITION,
+            True,
+            "Rome. What is the capital of France?",
+            "The capital of France is",
+        ),
+    ],
+)
+def test_behind_a_lead_the_answer_is_scored_and_written_alike(
+    settings, chat, prompt, lead
+):
+    relation = replace(CAPITAL, lead="The capital of [X] is")
+    case = replace(make_case(settings, FRANCE), relations=(relation,), chat=chat)
+    oracle = Oracle()
+    run_case(case, oracle, oracle.keep)
+    asked = {
+        exchange.ask.role: exchange.ask.request
+        for exchange in oracle.kept
+        if exchange.ask.role.startswith("negative1:0")
+    }
+    assert len(asked) == 2
+    assert {(of.prompt, of.lead) for of in asked.values()} == {(prompt, lead)}
+
+
+def test_the_published_variant_asks_without_the_lead():
+    relation = replace(CAPITAL, lead="The capital of [X] is")
+    case = replace(make_case(PUBLISHED, FRANCE), relations=(relation,))
+    oracle = Oracle()
+    run_case(case, oracle, oracle.keep)
+    assert "Paris. What is the capital of France?" in {
+        exchange.ask.request.prompt for exchange in oracle.kept
+    }
+
+
 def test_the_definition_variant_gives_the_hand_worked_figures(columns_of):
     oracle = Oracle(
         say=lambda request: "Paris" if "Rome" not in request.prompt else "Rome",
