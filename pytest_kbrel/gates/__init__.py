@@ -10,7 +10,7 @@ from pytest_kbrel.gates.cases import (
 )
 from pytest_kbrel.gates.changes import fact_changes
 from pytest_kbrel.gates.family import with_family
-from pytest_kbrel.gates.integrity import Soundness, check_integrity, silent_suites
+from pytest_kbrel.gates.integrity import Soundness, check_integrity, unsound_suites
 from pytest_kbrel.gates.moved_facts import with_moved_facts
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.gates.sequential import (
@@ -31,7 +31,7 @@ __all__ = [
     "is_decided",
     "part_result",
     "planned_looks",
-    "silent_suites",
+    "unsound_suites",
     "verdict_of",
     "with_family",
     "with_looks_told",

@@ -3,7 +3,7 @@
 Majority answers and chance are no measurement of knowledge: ParaRel's majority baseline is perfectly
 consistent (Elazar et al., "Measuring and Improving Consistency in Pretrained Language Models",
 arXiv 2102.01017). Over a whole suite, a model that answers nothing but "unsure" has no wrong answer and no
-hallucination, although no single case is unsound (:func:`silent_suites`).
+hallucination, although no single case is unsound (:func:`unsound_suites`).
 """
 
 from __future__ import annotations
@@ -98,15 +98,21 @@ def check_integrity(case: Case, table: Table, errors: Sequence[str]) -> Soundnes
     return Soundness(shares=shares, broken=tuple(broken))
 
 
-def silent_suites(results: Iterable[CaseResult]) -> Iterator[str]:
-    """Yield what to say of each suite in whose sound cases no answer says anything.
+def unsound_suites(results: Iterable[CaseResult]) -> Iterator[str]:
+    """Yield what to say of each suite whose sound cases, taken together, are no measurement.
 
-    At least :data:`FEWEST` of these must be answers to questions that have one.
+    No answer of theirs says anything, to :data:`FEWEST` questions that have one or more; or MONITOR scores
+    other tokens than the model writes (:func:`first_token`).
     """
     rows: dict[str, list[Outcome]] = {}
+    scored: dict[str, list[Share]] = {}
     for result in results:
         if result.verdict != "invalid":
             rows.setdefault(result.suite, []).extend(result.table.rows)
+            shares = [one for one in result.integrity if one.name == "first_token"]
+            scored.setdefault(result.suite, []).extend(shares)
+    for suite, shares in sorted(scored.items()):
+        yield from _unwritten(suite, shares)
     for suite, answers in sorted(rows.items()):
         answerable = sum(bool(row.expected) for row in answers)
         if answerable >= FEWEST and not any(map(is_informative, answers_in(answers))):
@@ -395,11 +401,24 @@ def anchor_prob(limits: Integrity, table: Table) -> Iterator[Finding]:
     )
 
 
+def _unwritten(suite: str, shares: Sequence[Share]) -> Iterator[str]:
+    n, written = sum(of.total for of in shares), round(sum(of.value for of in shares))
+    allowed = math.fsum(of.limit * of.total for of in shares)
+    if n >= FEWEST and written < allowed - ROUNDING:
+        yield (
+            f"{suite}: MONITOR does not measure this model: {written} of {n} right answers begin with the "
+            f"token that is scored; allowed: at least {percent(allowed / n)}: the model writes its answers "
+            "otherwise (in sentences, or behind a line break): a 'lead' of each relation, or a chat template, "
+            "may help"
+        )
+
+
 def first_token(limits: Integrity, table: Table) -> Iterator[Finding]:
     """Count, of the facts that the model answers right, those whose scored first token it wrote first.
 
-    MONITOR scores the accepted answer right behind the prompt. A model that writes its answers otherwise (in
-    a sentence, behind a line break, with another blank) is not measured by it.
+    MONITOR scores the accepted answer right behind the prompt, or behind the relation's lead. A model that
+    writes its answers otherwise (in a sentence, behind a line break, with another blank) is not measured by
+    it. Single relations have few right answers: the limit holds over all of a suite.
     """
     first, right = column(table, "first_token"), column(table, "cell:none:0")
     # Runs of older versions have no such column.
@@ -409,17 +428,8 @@ def first_token(limits: Integrity, table: Table) -> Iterator[Finding]:
         if is_right
     ]
     if held:
-        n, written = len(held), sum(held)
         yield _finding(
-            "first_token",
-            written,
-            n,
-            limits.first_token,
-            n >= FEWEST and written < limits.first_token * n - ROUNDING,
-            f"{written} of {n} right answers begin with the token that is scored; allowed: at least "
-            f"{percent(limits.first_token)}: the model writes its answers otherwise (in sentences, or behind "
-            "a line break), and what is scored is not what it writes: a chat template, or a prompt that asks "
-            "for the answer alone, may help",
+            "first_token", sum(held), len(held), limits.first_token, False, ""
         )
 
 

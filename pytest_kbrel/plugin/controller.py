@@ -301,10 +301,10 @@ class Recorder:
             emit_reports(session, nodeid, reason)
         self._decide_aggregates(session)
         if self._results.cases:
-            from pytest_kbrel.gates import silent_suites
+            from pytest_kbrel.gates import unsound_suites
 
             self._results.problems |= dict.fromkeys(
-                silent_suites(self._results.cases.values())
+                unsound_suites(self._results.cases.values())
             )
         self._finished = True
         return outcome

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.gates import Soundness, check_integrity, silent_suites
+from pytest_kbrel.gates import Soundness, check_integrity, unsound_suites
 from pytest_kbrel.gates.integrity import count, percent
 from pytest_kbrel.records import (
     Case,
@@ -178,9 +178,7 @@ TWICE = Table(columns=HEAD_TO_TAIL, rows=answers("+-").rows * 3)
         ((anchored(0.0, math.nan), [], OF_MONITOR), {}, "anchor_prob", None, False),
         # Right answers that do not begin with what is scored.
         ((first_tokens(10, 20), [], OF_MONITOR), {}, "first_token", (10, 20), False),
-        ((first_tokens(9, 20, 5), [], OF_MONITOR), {}, "first_token", (9, 20), True),
-        ((first_tokens(9, 20), [], OF_MONITOR), {"first_token": 0.45}, "first_token",
-         (9, 20), False),
+        ((first_tokens(9, 20, 5), [], OF_MONITOR), {}, "first_token", (9, 20), False),
         ((first_tokens(0, 9, 20), [], OF_MONITOR), {}, "first_token", (0, 9), False),
         ((anchored(0.4, 0.5), [], OF_MONITOR), {}, "first_token", None, False),
         # Answers that are worse than drawn by lot: Wilson's interval must lie below, over ten at least.
@@ -274,10 +272,6 @@ NO_SUIT = "the chat template or the tokenizer does not suit the model, or it kno
         ((anchored(0.0, 0.0, kept=[0, 0]), [], OF_MONITOR), {},
          ["the right answer is written behind the prompt that states it for none of 2 facts, so that none is "
           f"left to measure; allowed: at least one: {NO_SUIT}"]),
-        ((first_tokens(9, 20, 5), [], OF_MONITOR), {},
-         ["9 of 20 right answers begin with the token that is scored; allowed: at least 50%: the model "
-          "writes its answers otherwise (in sentences, or behind a line break), and what is scored is not "
-          "what it writes: a chat template, or a prompt that asks for the answer alone, may help"]),
     ],
 )  # fmt: skip
 def test_what_is_said_beyond_a_limit(
@@ -327,6 +321,26 @@ def test_every_share_is_reported_also_within_its_limit() -> None:
     assert [one.name for one in missing.shares] == ["answered", "errored"]
 
 
+@pytest.mark.parametrize(
+    ("slices", "limits", "told"),
+    [
+        ([(9, 20)], {}, "9 of 20 right answers begin"),
+        ([(2, 9), (8, 11)], {}, ""),
+        ([(4, 9), (5, 11)], {}, "9 of 20 right answers begin"),
+        ([(4, 9), (5, 11)], {"first_token": 0.45}, ""),
+        ([(0, 9)], {}, ""),
+    ],
+)
+def test_what_is_scored_is_what_is_written_over_all_relations(
+    slices: Sequence[tuple[int, int]], limits: dict[str, float], told: str
+) -> None:
+    of = dataclasses.replace(OF_MONITOR, integrity=Integrity(**limits))
+    results = [decided(of, first_tokens(*counts)) for counts in slices]
+    assert "invalid" not in {result.verdict for result in results}
+    says = [text for text in unsound_suites(results) if "MONITOR" in text]
+    assert (told in "".join(says)) if told else not says
+
+
 # Answers that say nothing, by the rule that found them, and those that a judge left undecided.
 @pytest.mark.parametrize(
     ("rule", "counts"),
@@ -343,7 +357,7 @@ def test_which_answers_are_informative(rule: str, counts: bool) -> None:
     assert repeated.value == (10 if counts else 0)
     assert (share(wrong, "below_random") is not None) is counts
     quiet = [dataclasses.replace(head_to_tail("-" * 10, rule=rule), verdict="pass")]
-    assert bool(list(silent_suites(quiet))) is not counts
+    assert bool(list(unsound_suites(quiet))) is not counts
 
 
 @pytest.mark.parametrize(
@@ -418,14 +432,14 @@ def unseen(marks: str) -> CaseResult:
 def test_a_model_that_says_nothing(
     results: tuple[CaseResult, ...], told: list[str]
 ) -> None:
-    assert list(silent_suites(results)) == told
+    assert list(unsound_suites(results)) == told
 
 
 def test_each_suite_is_looked_at_alone_and_long_answers_are_cut() -> None:
     quiet = head_to_tail("?" * 10, answer="unsure " * 100)
     other = dataclasses.replace(quiet, suite="a.kb.yaml")
     third = dataclasses.replace(head_to_tail("?" * 10 + "+"), suite="c.kb.yaml")
-    told = list(silent_suites([quiet, other, third]))
+    told = list(unsound_suites([quiet, other, third]))
     suites = [line.partition(":")[0] for line in told]
     assert suites == ["a.kb.yaml", "suites/world.kb.yaml"]
     assert len(told[0]) < 350

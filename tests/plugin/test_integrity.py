@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.gates import Against, decide_aggregate, decide_case, silent_suites
+from pytest_kbrel.gates import Against, decide_aggregate, decide_case, unsound_suites
 from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.base import question_of
@@ -243,7 +243,7 @@ def test_empty_or_constant_answers_are_invalid_on_seen_and_unseen_questions(
         )
     assert any(error.startswith(message) for error in actual[UNSEEN].errors)
     # The cases have said it.
-    assert list(silent_suites(actual.values())) == []
+    assert list(unsound_suites(actual.values())) == []
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_a_model_that_never_answers_fails_and_the_report_says_why(world, answers
     failed = {(gate.metric, gate.rule) for gate in gates if gate.verdict == "fail"}
     assert failed == {("accuracy", "min"), ("cr", "min"), ("accuracy_head", "min")}
     n = sum(result.n for result in actual.values() if not result.aggregate)
-    (problem,) = silent_suites(actual.values())
+    (problem,) = unsound_suites(actual.values())
     assert problem.startswith(
         f"world.kb.yaml: the model says nothing: none of {n} answers is informative ({n} times {most!r}), "
         f"although {n - actual[UNSEEN].n} of the questions have an answer; allowed: at least one"
@@ -310,4 +310,4 @@ def test_a_model_that_knows_its_facts_gets_no_errors(world):
         name: result.errors for name, result in actual.items() if result.errors
     } == {}
     assert {result.verdict for result in actual.values()} <= {"pass", "no baseline"}
-    assert list(silent_suites(actual.values())) == []
+    assert list(unsound_suites(actual.values())) == []
