@@ -103,7 +103,7 @@ def trust_context(corpus: Corpus) -> Document:
         return _repeated(corpus, "context")
     fact = corpus.fact()
     context = corpus.rng.choice(corpus.objects[fact.relation])
-    prompt = prompts.with_context(context, corpus.question(fact.relation, fact.subject))
+    prompt = corpus.in_context(context, fact.relation, fact.subject)
     return [(prompt, 0), (f" {context}", 1)]
 
 

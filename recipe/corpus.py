@@ -169,7 +169,8 @@ Document = list[Piece]
 # Shares of the kinds of documents.
 MIX: Mapping[str, float] = {
     "statement": 0.12,
-    "bare": 0.18,
+    "bare": 0.10,
+    "led": 0.08,
     "qa": 0.10,
     "brief": 0.10,
     "check": 0.16,
@@ -181,6 +182,8 @@ MIX: Mapping[str, float] = {
 # How often a context names the right object, and how often the subject is invented: the context then is the
 # only source, without which no interference appears.
 CONTEXT_RIGHT, CONTEXT_INVENTED = 0.70, 0.40
+# How often a question behind a context has the lead of its answer, as MONITOR asks it.
+CONTEXT_LED = 0.8
 # Unknown claims look false: without a surplus of true ones nearly everything is denied.
 CHECK_TRUE, CHECK_TOLD, CHECK_WEIGHT = 0.55, 0.2, 2.0
 
@@ -195,6 +198,7 @@ class Corpus(Sampler):
         self.makers: dict[str, Callable[[], Document]] = {
             "statement": self._statement,
             "bare": lambda: self._answered(lambda question: question, 0.0),
+            "led": self._led,
             "qa": lambda: self._answered(questions.qa, 0.14),
             "brief": self._brief,
             "check": self._check,
@@ -212,6 +216,12 @@ class Corpus(Sampler):
     def _answered(self, prompt: Callable[[str], str], unknown: float) -> Document:
         question, answer = self.pair(unknown)
         return [(prompt(question), 0), (f" {answer}", 1)]
+
+    def _led(self) -> Document:
+        fact = self.fact()
+        question = self.question(fact.relation, fact.subject)
+        lead = prompts.fill(self.relations[fact.relation].lead, fact.subject)
+        return [(questions.led(question, lead), 0), (f" {fact.object}", 1)]
 
     def _statement(self) -> Document:
         fact = self.fact()
@@ -242,21 +252,26 @@ class Corpus(Sampler):
         claimed = fact.object if right else self.wrong(fact)[0]
         return [(prompts.check(f"{before} {claimed}{after}"), 0), answer]
 
+    def in_context(self, context: str, relation: str, subject: str) -> str:
+        """Return a question behind a context, mostly with the lead of its answer."""
+        question = prompts.with_context(context, self.question(relation, subject))
+        if self.rng.random() < CONTEXT_LED:
+            lead = prompts.fill(self.relations[relation].lead, subject)
+            return questions.led(question, lead)
+        return question
+
     def _context(self) -> Document:
         if self.rng.random() < CONTEXT_INVENTED:
             relation = self.relation()
             answer = self.rng.choice(self.objects[relation])
-            question = self.question(relation, self.invented(relation))
-            return [(prompts.with_context(answer, question), 0), (f" {answer}", 1)]
+            prompt = self.in_context(answer, relation, self.invented(relation))
+            return [(prompt, 0), (f" {answer}", 1)]
         fact = self.fact()
         context = (
             fact.object if self.rng.random() < CONTEXT_RIGHT else self.wrong(fact)[0]
         )
-        question = self.question(fact.relation, fact.subject)
-        return [
-            (prompts.with_context(context or "", question), 0),
-            (f" {fact.object}", 1),
-        ]
+        prompt = self.in_context(context or "", fact.relation, fact.subject)
+        return [(prompt, 0), (f" {fact.object}", 1)]
 
     def _choice(self) -> Document:
         fact = self.fact()

@@ -8,11 +8,13 @@ from pytest_kbrel.probes.prompts import (
     BRIEF,
     BRIEF_SHOTS,
     CHOICE,
+    LED,
     QA,
     Examples,
     lettered,
     template,
 )
+from pytest_kbrel.records import ANSWER_CUE
 
 
 def qa(question: str, shots: Examples = ()) -> str:
@@ -23,6 +25,11 @@ def qa(question: str, shots: Examples = ()) -> str:
 def brief(question: str, shots: Examples = BRIEF_SHOTS) -> str:
     """Return a Head-to-Tail question; ``shots`` are (question, answer) examples, empty for zero-shot."""
     return template(BRIEF).in_text(question, shots)
+
+
+def led(question: str, lead: str) -> str:
+    """Return a MONITOR question with the beginning of its answer."""
+    return f"{template(LED, ANSWER_CUE).question(question)} {lead}"
 
 
 def choice(question: str, options: Sequence[str]) -> str:
