@@ -8,7 +8,13 @@ from transformers import AutoTokenizer
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.registry import read_spec, unscorable
-from pytest_kbrel.records import Failed, Scored, ScoreRequest
+from pytest_kbrel.records import (
+    Failed,
+    Generated,
+    GenerateRequest,
+    Scored,
+    ScoreRequest,
+)
 from tests.models import tiny_checkpoints
 from tests.models.openai import scoring_server
 from tests.models.openai.scoring_server import ROUTES, logprob, tokens_of
@@ -155,6 +161,22 @@ def test_the_checkpoints_own_tokenizer_makes_the_ids(
     assert sent[-1] == [*before, *targets]
     assert response.token_ids == tuple(targets)
     assert str(tmp_path) in model.notes[-1]
+    # No server has to continue a chat's answer: it gets the tokens of prompt and lead.
+    led = GenerateRequest(prompt="Berlin is in", max_new_tokens=3, lead="It is")
+    (written,) = model.generate([led])
+    assert isinstance(written, Generated), written
+    behind = {"chat": "It is", "completions": " It is"}[endpoint]
+    ids = tokenizer(behind, add_special_tokens=False)["input_ids"]
+    assert sent[-1] == [*before, *ids]
+
+
+def test_without_a_tokenizer_nothing_is_written_behind_a_lead(openai_server, model_at):
+    model = model_at("endpoint=chat")
+    led = GenerateRequest(prompt="Berlin is in", max_new_tokens=3, lead="It is")
+    (response,) = model.generate([led])
+    assert isinstance(response, Failed)
+    assert "tokenizer=FOLDER" in response.error
+    assert not openai_server.calls
 
 
 def test_a_tokenizer_with_other_ids_than_the_servers_is_refused(
