@@ -92,6 +92,9 @@ def closest(word: str, allowed: Iterable[str], cutoff: float = 0.6) -> str:
 
     if len(word) > _LONGEST_NAME:
         return ""
+    # Known facts were once called seen, which is nearer to unseen.
+    if word.partition("-")[0] == "seen":
+        word = word.replace("seen", "known", 1)
     return next(
         iter(difflib.get_close_matches(word, list(allowed), n=1, cutoff=cutoff)), ""
     )

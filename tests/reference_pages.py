@@ -45,7 +45,7 @@ _OWN_TABLE = ("integrity", "waivers", "gates", "overall", "unseen", "shots")
 _OVER: Mapping[str, str] = {
     "monitor": "Means over the relations",
     "head_to_tail": "Means over the buckets that the suite has, each over the facts of all domains",
-    "reliability": "Over the facts of all seen or all unseen slices of a prompt setting; `c_wrong` is the "
+    "reliability": "Over the facts of all known or all unseen slices of a prompt setting; `c_wrong` is the "
     "mean of both",
 }
 # What argparse has as the default of an argument that has none.
@@ -315,7 +315,7 @@ def _slice_keys(slices: Schema) -> Schema:
 def _rules() -> str:
     rows = []
     for rule in GATE_RULES.values():
-        bounds = rule.range_in_words(SLICE_METRICS["seen"]["cr"])
+        bounds = rule.range_in_words(SLICE_METRICS["known"]["cr"])
         names = ", ".join(f"`{name}`" for name in rule.synonyms)
         only = "; metrics that have a control only" if rule.controlled else ""
         only += "; not for metrics that can be negative" if rule.ratio else ""

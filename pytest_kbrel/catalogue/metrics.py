@@ -16,7 +16,7 @@ from pytest_kbrel.resources import tsv_rows
 
 Better = Literal["higher", "lower"]
 # Slices of one kind have the same metrics.
-SliceKind = Literal[ProbeName, "seen", "unseen"]
+SliceKind = Literal[ProbeName, "known", "unseen"]
 
 
 @record
@@ -89,7 +89,7 @@ _SLICE_NAMES: Mapping[SliceKind, str] = {
     "head_to_tail": "accuracy hallucination missing accuracy_em hallucination_em accuracy_f1 "
     "hallucination_f1 accuracy_rouge_l hallucination_rouge_l accuracy_rules hallucination_rules unparsable "
     f"{_CALIBRATION}",
-    "seen": "cr wr ncr uninformative repetition none unsure unparsable c_correct c_wrong ccr cwr nccr "
+    "known": "cr wr ncr uninformative repetition none unsure unparsable c_correct c_wrong ccr cwr nccr "
     f"choices_unread {_CALIBRATION}",
     "unseen": "ur wr repetition none unsure c_wrong iur choices_unread",
 }

@@ -30,10 +30,10 @@ from pytest_kbrel.records import (
     record,
 )
 
-# What a probe's slices are: the relations of a suite, the popularity buckets of its domains, or seen and
+# What a probe's slices are: the relations of a suite, the popularity buckets of its domains, or known and
 # unseen knowledge in each prompt setting.
 Slicing = Literal["relation", "bucket", "knowledge"]
-KINDS: tuple[Literal["seen", "unseen"], ...] = ("seen", "unseen")
+KINDS: tuple[Literal["known", "unseen"], ...] = ("known", "unseen")
 PROMPTS = ("zero-shot", "four-shot", "four-shot-2")
 SLICE_BY = ("none", "answer_type", "dataset")
 # The most popular tenth of a domain's head; the other buckets share out all facts.
@@ -289,7 +289,7 @@ RELIABILITY = Probe(
     reads="distractors",
     # Of unseen knowledge the question is whether the model says so: nothing it answers is right.
     headline={
-        "seen": ("cr", "wr", "ncr", "c_correct", "nccr", "unparsable"),
+        "known": ("cr", "wr", "ncr", "c_correct", "nccr", "unparsable"),
         "unseen": ("ur", "c_wrong", "iur"),
     },
     pairs=(("ncr", "ur"), ("nccr", "iur"), ("c_correct", "c_wrong")),
@@ -332,9 +332,9 @@ RELIABILITY = Probe(
     chunk=512,
     setting_needs=_ONE_WORDING,
     overall_needs={
-        **dict.fromkeys(("nccr", "ncr"), ("seen",)),
+        **dict.fromkeys(("nccr", "ncr"), ("known",)),
         **dict.fromkeys(("ur", "iur"), ("unseen",)),
-        **dict.fromkeys(("c_wrong", "avg"), ("seen", "unseen")),
+        **dict.fromkeys(("c_wrong", "avg"), ("known", "unseen")),
     },
     overall_by="prompt",
 )

@@ -269,18 +269,18 @@ def _head_to_tail(metrics: Named, slices: Sequence[str]) -> Iterator[Figure]:
 
 
 def _reliability(metrics: Named, slices: Sequence[str]) -> Iterator[Figure]:
-    """Yield seen and unseen figures over the pooled slices of their kind, and the two that need both."""
+    """Yield known and unseen figures over the pooled slices of their kind, and the two that need both."""
     kinds = [RELIABILITY.kind(name) for name in slices]
-    seen = [member for member, kind in enumerate(kinds) if kind == "seen"]
+    known = [member for member, kind in enumerate(kinds) if kind == "known"]
     unseen = [member for member, kind in enumerate(kinds) if kind == "unseen"]
-    for names, members in ((("nccr", "ncr"), seen), (("iur", "ur"), unseen)):
+    for names, members in ((("nccr", "ncr"), known), (("iur", "ur"), unseen)):
         if members:
             for name in names:
                 yield _figure(name, [_term(metrics, name, members)], _mean)
-    if seen and unseen:
-        wrong = [_term(metrics, "c_wrong", members) for members in (seen, unseen)]
+    if known and unseen:
+        wrong = [_term(metrics, "c_wrong", members) for members in (known, unseen)]
         yield _figure("c_wrong", wrong, lambda values: c_wrong(*values))
-        both = [_term(metrics, "nccr", seen), _term(metrics, "iur", unseen)]
+        both = [_term(metrics, "nccr", known), _term(metrics, "iur", unseen)]
         yield _figure("avg", both, lambda values: average(*values))
 
 

@@ -111,7 +111,7 @@ def joined(
 ) -> dict[tuple[str, ProbeName, str], dict[str, float | None]]:
     """Return the points that cases (suite, probe, slice, figures) make, by suite, probe and name.
 
-    A slice of unseen knowledge makes one point with the seen slice of the same group and setting, called by
+    A slice of unseen knowledge makes one point with the known slice of the same group and setting, called by
     these: C_wrong is then that of both (:func:`pytest_kbrel.metrics.reliability.c_wrong`).
     """
     points: dict[tuple[str, ProbeName, str], dict[str, float | None]] = {}

@@ -38,13 +38,13 @@ OPTIONS = 5
 _LABELS = (("correct", "no correct answer"), ("wrong", "no wrong answer"))
 
 
-def c_wrong(seen: Array, unseen: Array) -> Array:
+def c_wrong(known: Array, unseen: Array) -> Array:
     """Return the unweighted mean of the slices' C_wrong, and the other one where one is nan.
 
-    Table 10 has the seen one where no unseen answer is wrong; the reverse is ours.
+    Table 10 has the known one where no unseen answer is wrong; the reverse is ours.
     """
     return np.where(
-        np.isnan(unseen), seen, np.where(np.isnan(seen), unseen, (seen + unseen) / 2)
+        np.isnan(unseen), known, np.where(np.isnan(known), unseen, (known + unseen) / 2)
     )
 
 
@@ -99,7 +99,7 @@ _LENGTH = quotient(
     "distractors_drawn",
     undefined="no distractors were drawn by kind",
 )
-_SEEN = (
+_KNOWN = (
     mean("cr", "correct", rate=True),
     mean("wr", "wrong", rate=True),
     difference("ncr", "correct", "wrong"),
@@ -136,7 +136,7 @@ _UNSEEN = (
 def reliability_metrics(
     kind: SliceKind, columns: Sequence[str] = COLUMNS
 ) -> tuple[MetricFormula, ...]:
-    """Return the metrics of a seen or unseen slice whose table has ``columns``.
+    """Return the metrics of a known or unseen slice whose table has ``columns``.
 
     Every table has correct, wrong, uninformative (0 or 1), consistency_correct and consistency_wrong (the
     consistency score, 0..1, of answers so labelled, else 0). Others are repetition, none and unsure (0 or 1:
@@ -149,8 +149,8 @@ def reliability_metrics(
     length divided by the larger one), and those of the controls. Seen slices have those of
     :mod:`pytest_kbrel.metrics.calibration` too; of unseen knowledge no answer is right.
     """
-    own = computable(_SEEN if kind == "seen" else _UNSEEN, columns)
-    if kind == "seen":
+    own = computable(_KNOWN if kind == "known" else _UNSEEN, columns)
+    if kind == "known":
         own += calibration_metrics(columns)
     names = {metric.name for metric in own}
     controls = (

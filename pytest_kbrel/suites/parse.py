@@ -52,8 +52,8 @@ SLICE_KEYS = ("limit", "cluster", "gates")
 WORDINGS = "wordings"
 UNSEEN_KEYS = ("count", "as_of", "expires")
 # The sizes of the paper's two repositories (section 3.4).
-SHOTS = {"seen": 280, "unseen": 40}
-# How many examples are made of seen and unseen facts, or a file of examples.
+SHOTS = {"known": 280, "unseen": 40}
+# How many examples are made of known and unseen facts, or a file of examples.
 Shots = dict[str, int] | Path
 PROMPT_KEYS = ("setting", "text")
 Limit = int | float | None
@@ -277,7 +277,7 @@ def _shots(node: Node, probe: Probe) -> Shots:
     if isinstance(node.value, str):
         return _file(node, what)
     if not isinstance(node.value, dict):
-        raise node.wrong(what, "a file of examples or {seen: 280, unseen: 40}")
+        raise node.wrong(what, "a file of examples or {known: 280, unseen: 40}")
     counts = {
         key: entry.integer(f"{key} of shots", SHOT_BOUNDS)
         for key, entry in node.keys(what, tuple(SHOTS)).items()

@@ -52,7 +52,7 @@ def reliability_groups(
     slice_by = str(written.settings.get("slice_by", "none"))
     groups: dict[str, list[Fact]] = {name: [] for name in reliability_slices(slice_by)}
     kinds = {written.probe.kind(part.name) for part in chosen} or {*KINDS}
-    for kind, read in (("seen", seen_facts), ("unseen", _unseen)):
+    for kind, read in (("known", known_facts), ("unseen", _unseen)):
         for fact in read(written, world) if kind in kinds else ():
             group = _group(fact, slice_by, world)
             for prompt in PROMPTS if chosen else PROMPTS[:1]:
@@ -69,7 +69,7 @@ def reliability_groups(
 def sample_of_slice(
     written: WrittenProbe, part: WrittenSlice, group: Sequence[Fact], world: World
 ) -> tuple[Fact, ...]:
-    """Return the facts of a slice under the suite's own limit; a probe's general one is for seen facts."""
+    """Return the facts of a slice under the suite's own limit; a probe's general one is for known facts."""
     limit = part.limit
     if limit is None and written.probe.kind(part.name) != "unseen":
         limit = written.limit
@@ -95,14 +95,14 @@ def with_examples_and_controls(
     made = []
     for part, case in zip(chosen, cases, strict=True):
         shots = repository if sum(case.settings.shown) else ()
-        is_seen = written.probe.kind(part.name) == "seen"
-        pool = world.facts if is_seen else groups[part.name]
+        is_known = written.probe.kind(part.name) == "known"
+        pool = world.facts if is_known else groups[part.name]
         controls = controls_of(case, pool, world, part)
         made.append(dataclasses.replace(case, repository=shots, controls=controls))
     return tuple(made)
 
 
-def seen_facts(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
+def known_facts(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
     """Return the facts of the relations the file chooses, by default all."""
     if written.relations is None:
         return world.facts
@@ -209,7 +209,7 @@ def example_repository(
 ) -> tuple[Shot, ...]:
     """Return the examples for the ``settings`` of a suite's slices; none where all are zero-shot.
 
-    They come from the file the suite names, or are made: of the seen facts those that are not ``sampled``
+    They come from the file the suite names, or are made: of the known facts those that are not ``sampled``
     first, in an order by seed and fact id, and unanswerable questions of other invented names than the
     suite's own. Raises ``SuiteError`` when there are too few for some setting.
     """
@@ -228,7 +228,9 @@ def example_repository(
             after=after,
             avoid=avoid,
         )
-        shots = _seen_shots(seen_facts(written, world), sampled, world, wanted["seen"])
+        shots = _known_shots(
+            known_facts(written, world), sampled, world, wanted["known"]
+        )
         shots += tuple(
             Shot(
                 question=fact.question or "",
@@ -251,7 +253,7 @@ def example_repository(
     return shots
 
 
-def _seen_shots(
+def _known_shots(
     facts: Iterable[Fact], sampled: Container[str], world: World, count: int
 ) -> tuple[Shot, ...]:
     def rank(fact: Fact) -> tuple[bool, bytes]:

@@ -181,7 +181,7 @@ def _probe(probe: Probe) -> Schema:
 
 def _own(key: str) -> Schema:
     if key == "relations":
-        return _key("Which facts are the seen ones.", **_names(_TEXT))
+        return _key("Which facts are the known ones.", **_names(_TEXT))
     if key == "unseen":
         expires = "The day after which a run warns: they may have answers then."
         unseen = {

@@ -55,7 +55,7 @@ def test_some_figures_as_the_papers_print_them(tmp_path: Path) -> None:
         "monitor", 11, "Vicuna-7b", "P37", "monitor"
     )
     llama = of(
-        "published/reliable-kb/llama-2-7b/four-shot", "reliability[seen-four-shot]"
+        "published/reliable-kb/llama-2-7b/four-shot", "reliability[known-four-shot]"
     )
     assert (llama["cr"], llama["c_correct"]) == ((0.4203, 3000), (0.6707, 0))
     chatgpt = of("published/head-to-tail/chatgpt", "head_to_tail[overall]")

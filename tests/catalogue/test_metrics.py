@@ -68,7 +68,7 @@ COLUMNS = {
 SLICES = [
     ("monitor", "P17", "monitor"),
     ("head_to_tail", "open-tail", "head_to_tail"),
-    ("reliability", "seen-zero-shot", "seen"),
+    ("reliability", "known-zero-shot", "known"),
     ("reliability", "unseen-zero-shot", "unseen"),
 ]
 
@@ -110,7 +110,7 @@ def test_the_name_a_gate_over_all_probes_may_use_is_measured():
     assert figure.bounds == (metric.low, metric.high)
 
 
-@pytest.mark.parametrize("kind", ["seen", "unseen"])
+@pytest.mark.parametrize("kind", ["known", "unseen"])
 def test_every_control_has_its_metric(kind):
     measured = {
         m.name: m

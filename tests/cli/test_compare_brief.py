@@ -41,9 +41,9 @@ MONITOR    n   monitor  anchor_prob  accuracy  verdict
 Head-to-Tail    n  accuracy  hallucination  verdict
 2 open-tail   120  .21 -.02       .50 +.01  inconclusive
 3 open-tail   120  .22 -.02       .51 +.01  pass
-Reliable KB, seen    n        cr        wr  verdict
-2 seen-zero-shot   120  .60 +.01  .30 +.01
-3 seen-zero-shot   120  .61 +.01  .31 +.01
+Reliable KB, known    n        cr        wr  verdict
+2 known-zero-shot   120  .60 +.01  .30 +.01
+3 known-zero-shot   120  .61 +.01  .31 +.01
 Reliable KB, unseen    n    ur↑  c_wrong↓   iur↑  verdict
 2 unseen-zero-shot   120  0.700         –  0.900
 and 1 more line; -v has all, --html FILE a page
@@ -66,9 +66,9 @@ MONITOR    n     monitor     pfd         ird  anchor_prob    accuracy  verdict
 Head-to-Tail    n     accuracy↑  hallucination↓      missing↓  verdict
 2 open-tail   120  0.210 -0.020    0.500 +0.010  0.290 +0.010  inconclusive
 3 open-tail   120  0.220 -0.020    0.510 +0.010  0.300 +0.010  pass
-Reliable KB, seen    n        cr        wr       ncr  c_correct  verdict
-2 seen-zero-shot   120  .60 +.01  .30 +.01  .30 +.01   .80 +.01
-3 seen-zero-shot   120  .61 +.01  .31 +.01  .31 +.01   .81 +.01
+Reliable KB, known    n        cr        wr       ncr  c_correct  verdict
+2 known-zero-shot   120  .60 +.01  .30 +.01  .30 +.01   .80 +.01
+3 known-zero-shot   120  .61 +.01  .31 +.01  .31 +.01   .81 +.01
 Reliable KB, unseen    n    ur↑  c_wrong↓   iur↑  verdict
 2 unseen-zero-shot   120  0.700         –  0.900
 and 1 more line; -v has all, --html FILE a page
@@ -90,9 +90,9 @@ MONITOR    n      monitor↓     pfd↓          ird↓  anchor_prob↑     accu
 Head-to-Tail    n     accuracy↑  hallucination↓      missing↓  verdict
 2 open-tail   120  0.210 -0.020    0.500 +0.010  0.290 +0.010  inconclusive
 3 open-tail   120  0.220 -0.020    0.510 +0.010  0.300 +0.010  pass
-Reliable KB, seen    n          cr          wr         ncr   c_correct         nccr  verdict
-2 seen-zero-shot   120  .600 +.010  .300 +.010  .300 +.010  .800 +.010  -.200 +.010
-3 seen-zero-shot   120  .610 +.010  .310 +.010  .310 +.010  .810 +.010  -.190 +.010
+Reliable KB, known    n          cr          wr         ncr   c_correct         nccr  verdict
+2 known-zero-shot   120  .600 +.010  .300 +.010  .300 +.010  .800 +.010  -.200 +.010
+3 known-zero-shot   120  .610 +.010  .310 +.010  .310 +.010  .810 +.010  -.190 +.010
 Reliable KB, unseen    n    ur↑  c_wrong↓   iur↑  verdict
 2 unseen-zero-shot   120  0.700         –  0.900
 3 unseen-zero-shot   120  0.710         –  0.910

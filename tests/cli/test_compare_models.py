@@ -134,8 +134,8 @@ def test_a_case_keeps_its_suite_where_a_model_has_it_in_two(
 @pytest.mark.parametrize(
     ("slices", "within"),
     [
-        (("seen-zero-shot",), ["reliability[zero-shot]"]),
-        (("seen-zero-shot", "unseen-zero-shot"), ["reliability[zero-shot]"]),
+        (("known-zero-shot",), ["reliability[zero-shot]"]),
+        (("known-zero-shot", "unseen-zero-shot"), ["reliability[zero-shot]"]),
     ],
 )
 def test_figures_are_correlated_over_models_within_a_slice(
@@ -211,7 +211,7 @@ def in_slices(
     """Return a run that asked seen and unseen knowledge in these settings, with its figures over slices."""
     cases = {}
     for setting in settings:
-        cases[(SUITE, f"reliability[seen-{setting}]")] = {"ncr": at, "nccr": at * at}
+        cases[(SUITE, f"reliability[known-{setting}]")] = {"ncr": at, "nccr": at * at}
         cases[(SUITE, f"reliability[unseen-{setting}]")] = {
             "ur": 1 - at,
             "iur": 1 - at**3,
@@ -244,7 +244,7 @@ def test_figures_over_the_slices_of_a_setting_stand_with_those_over_all_slices()
         "overall-four-shot",
         "overall-zero-shot",
     ]
-    assert titles["Reliable KB, seen"] == ["seen-four-shot", "seen-zero-shot"]
+    assert titles["Reliable KB, known"] == ["known-four-shot", "known-zero-shot"]
 
 
 def test_two_suites_of_one_file_name_cannot_be_compared(tmp_path: Path) -> None:

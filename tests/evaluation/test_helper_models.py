@@ -26,7 +26,7 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def written(by: str, name: str = "reliability[seen-zero-shot]", **more: str) -> Case:
+def written(by: str, name: str = "reliability[known-zero-shot]", **more: str) -> Case:
     return made_case(name, distractors_from=by, **more)
 
 

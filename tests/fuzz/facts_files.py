@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.plugin.conftest import CAPITALS, RELATIONS
 
-_QUESTIONS = "reliability: {slices: [seen-zero-shot], choices: 2, distractors: 4, gates: {cr: {min: 0.3}}}\n"
+_QUESTIONS = "reliability: {slices: [known-zero-shot], choices: 2, distractors: 4, gates: {cr: {min: 0.3}}}\n"
 _FRAMES = "monitor: {negatives: 2, gates: {accuracy_base: {min: 0.3}}}\n"
 _BUCKETS = "head_to_tail: {prompt: zero-shot, gates: {accuracy: {min: 0.3}}}\n"
 _PLACES = [(country, city) for country, city, _ in CAPITALS]

@@ -168,7 +168,7 @@ def test_the_top_tenth_counts_once() -> None:
     assert values(over(top)) == {"accuracy_top10": 3 / 4}
 
 
-SEEN = consistency(
+KNOWN = consistency(
     [("+", 0.9)] * 6 + [("+", 0.4)] * 2 + [("-", 0.5), ("-", 0.1), ("?", 0)], prefix="s"
 )
 UNSEEN = consistency(
@@ -178,7 +178,7 @@ UNSEEN = consistency(
 
 def test_reliability_figures_need_seen_and_unseen() -> None:
     actual = over(
-        [member("reliability", "seen", SEEN), member("reliability", "unseen", UNSEEN)]
+        [member("reliability", "known", KNOWN), member("reliability", "unseen", UNSEEN)]
     )
     nccr = (6 * 0.9 + 2 * 0.4 - 0.6) / 11
     iur = 1 - 0.6 / 8
@@ -192,13 +192,13 @@ def test_reliability_figures_need_seen_and_unseen() -> None:
             "avg": (nccr + 2 * iur - 1) / 2,
         }
     )
-    assert set(values(over([member("reliability", "seen", SEEN)]))) == {"nccr", "ncr"}
+    assert set(values(over([member("reliability", "known", KNOWN)]))) == {"nccr", "ncr"}
 
 
 def test_without_a_wrong_unseen_answer_the_seen_consistency_counts() -> None:
     silent = consistency([("?", 0)] * 4, prefix="u", expected=False)
     actual = over(
-        [member("reliability", "seen", SEEN), member("reliability", "unseen", silent)]
+        [member("reliability", "known", KNOWN), member("reliability", "unseen", silent)]
     )
     assert values(actual)["c_wrong"] == pytest.approx(0.3)
     assert values(actual)["iur"] == 1.0

@@ -298,7 +298,7 @@ def test_what_is_missing_for_a_judgement_is_told(
     demand: Gate, after: Table, before: Table, said: str
 ) -> None:
     more: dict[str, Any] = (
-        {"probe": "reliability", "slice": "seen-x"} if "c_" in demand.metric else {}
+        {"probe": "reliability", "slice": "known-x"} if "c_" in demand.metric else {}
     )
     result = decided(case(demand, **more), after, before).gates[0]
     assert (result.verdict, result.reason) == ("inconclusive", said)

@@ -65,7 +65,7 @@ def test_the_distance_from_the_control_is_told() -> None:
             case(
                 gate("cr", "above_control", 0.1),
                 probe="reliability",
-                slice="seen-zero-shot",
+                slice="known-zero-shot",
             ),
             table,
         )

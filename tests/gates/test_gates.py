@@ -158,7 +158,7 @@ def test_undefined_metrics_never_pass() -> None:
     table = consistency([("?", 0.0)] * 5 + [("-", 0.3)] * 5)
     demands = (gate("c_correct", "min", 0.0), gate("c_correct", "max_drop", 1.0))
     result = decided(
-        case(*demands, probe="reliability", slice="seen-zero-shot"),
+        case(*demands, probe="reliability", slice="known-zero-shot"),
         table,
         consistency([("+", 0.5)] * 10),
     )

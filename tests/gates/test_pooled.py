@@ -92,7 +92,7 @@ def test_a_fact_that_several_slices_ask_about_is_one_cluster() -> None:
         [
             member("head_to_tail", "a-head", answers(marks)),
             member("head_to_tail", "a-torso", answers(marks)),
-            member("reliability", "seen-zero-shot", seen(marks)),
+            member("reliability", "known-zero-shot", seen(marks)),
             apart,
         ]
     )

@@ -51,7 +51,7 @@ def ahead(
     """What a gate of one head-to-tail slice could find, or of a reliability slice if ``before`` is one."""
     columns = HEAD_TO_TAIL if before is None else before.columns
     probe, slice_ = (
-        ("reliability", "seen-x")
+        ("reliability", "known-x")
         if columns == RELIABILITY
         else ("head_to_tail", "world-head")
     )
@@ -109,7 +109,7 @@ def test_the_drop_of_another_figure_is_found_by_the_baselines_spread() -> None:
     actual = ahead("nccr", "max_drop", 0.05, 400, before)
     figure = next(
         f
-        for f in figures_of(metrics_for("reliability", "seen-x", RELIABILITY))
+        for f in figures_of(metrics_for("reliability", "known-x", RELIABILITY))
         if f.name == "nccr"
     )
     se = figure.estimate([before]).se
@@ -243,7 +243,7 @@ def test_a_model_that_gives_no_probabilities_of_its_answers_has_no_calibration(
 def test_why_a_difference_is_not_known(after: Any, before: Any, note: str) -> None:
     metrics = [
         of
-        for of in metrics_for("reliability", "seen-x", BEFORE.columns)
+        for of in metrics_for("reliability", "known-x", BEFORE.columns)
         if of.name == "c_correct"
     ]
     (result,) = measure(consistency(after), metrics, consistency(before))

@@ -209,7 +209,7 @@ def test_facts_in_common_in_which_nothing_is_measured_are_told_from_the_baseline
 ):
     metrics = [
         of
-        for of in metrics_for("reliability", "seen-x", consistency([]).columns)
+        for of in metrics_for("reliability", "known-x", consistency([]).columns)
         if of.name == "c_correct"
     ]
     after = consistency([("+", 0.5), ("?", 0), ("?", 0)])

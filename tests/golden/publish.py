@@ -150,7 +150,9 @@ def reliable_kb() -> Iterator[tuple[str, dict[str, Any]]]:
         )
         pair = [np.array(float(row[name]) / 100) for name in ("nccr", "iur")]
         overall["avg"] = figure(float(average(*pair)), "1 (its AVG, of Table 11)")
-        names = [f"reliability[{kind}-{row['setting']}]" for kind in ("seen", "unseen")]
+        names = [
+            f"reliability[{kind}-{row['setting']}]" for kind in ("known", "unseen")
+        ]
         cases: dict[str, Any] = {
             names[0]: {"questions": asked, "figures": seen},
             names[1]: {"questions": asked, "figures": unseen},

@@ -14,7 +14,7 @@ RELIABILITY = """\
 suite: mini
 facts: facts.jsonl
 reliability:
-  slices: [seen-zero-shot]
+  slices: [known-zero-shot]
   choices: 3
   distractors: 6
   gates: {cr: {min: 0.0}}
@@ -106,8 +106,8 @@ ROWS = [
     ),
     changed(
         "an encoder that is not there",
-        "[seen-zero-shot]",
-        "[seen-four-shot]\n  retrieval: hf/./no",
+        "[known-zero-shot]",
+        "[known-four-shot]\n  retrieval: hf/./no",
         "hf/./no",
         RELIABILITY,
         1,

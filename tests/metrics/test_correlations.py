@@ -168,12 +168,12 @@ def test_seen_and_unseen_slices_of_a_group_make_one_point() -> None:
             "c_wrong": 0.2,
         }
         unseen = {"ur": 0.3 * number, "iur": 0.9, "c_wrong": 0.2 * number}
-        cases.append(decided("reliability", f"seen-{group}-zero-shot", **seen))
+        cases.append(decided("reliability", f"known-{group}-zero-shot", **seen))
         cases.append(decided("reliability", f"unseen-{group}-zero-shot", **unseen))
     cases.append(
         decided(
             "reliability",
-            "seen-four-shot",
+            "known-four-shot",
             ncr=0.5,
             nccr=0.1,
             c_correct=0.9,
@@ -202,7 +202,7 @@ def test_the_consistency_of_wrong_answers_of_a_point_is_none_where_no_slice_has_
 ):
     figures = {
         "unseen-zero-shot": {"ur": 1.0, "c_wrong": None},
-        "seen-zero-shot": {"ncr": 0.5},
+        "known-zero-shot": {"ncr": 0.5},
     }
     points = joined(("s", "reliability", name, of) for name, of in figures.items())
     assert points == {

@@ -150,7 +150,7 @@ BOTH_KINDS = {
     "c_wrong_control_random": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
     "c_wrong_control_shuffled": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
 }
-SEEN = (
+KNOWN = (
     BOTH_KINDS
     | CALIBRATION
     | {
@@ -209,7 +209,7 @@ def all_metrics() -> dict[str, tuple[MetricFormula, ...]]:
     return {
         "monitor": metrics_for("monitor", "P19", MONITOR_COLUMNS),
         "head_to_tail": metrics_for("head_to_tail", "open-tail", HEAD_TO_TAIL_COLUMNS),
-        "seen": metrics_for("reliability", "seen-zero-shot", RELIABILITY_COLUMNS),
+        "known": metrics_for("reliability", "known-zero-shot", RELIABILITY_COLUMNS),
         "unseen": metrics_for("reliability", "unseen-zero-shot", RELIABILITY_COLUMNS),
     }
 
@@ -219,7 +219,7 @@ def all_metrics() -> dict[str, tuple[MetricFormula, ...]]:
     [
         ("monitor", MONITOR),
         ("head_to_tail", HEAD_TO_TAIL),
-        ("seen", SEEN),
+        ("known", KNOWN),
         ("unseen", UNSEEN),
     ],
 )
@@ -280,7 +280,7 @@ def test_a_delta_needs_both_of_its_cells() -> None:
 def test_a_table_of_one_column_has_the_metrics_of_that_column() -> None:
     assert [
         metric.name
-        for metric in metrics_for("reliability", "seen-zero-shot", ("correct",))
+        for metric in metrics_for("reliability", "known-zero-shot", ("correct",))
     ] == ["cr"]
     assert [metric.name for metric in control_metrics(("majority",))] == [
         "cr_control_majority",

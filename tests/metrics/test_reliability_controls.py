@@ -46,7 +46,7 @@ def measured(
 
 
 def test_by_hand() -> None:
-    assert measured("seen") == pytest.approx(
+    assert measured("known") == pytest.approx(
         {
             "cr_control_majority": 1 / 4,
             "cr_control_shuffled": 1 / 4,
@@ -76,14 +76,14 @@ def test_unseen_knowledge_has_those_of_wrong_answers() -> None:
 
 
 def test_what_was_not_asked_is_not_measured() -> None:
-    names = measured("seen", COLUMNS[:6])
+    names = measured("known", COLUMNS[:6])
     assert not [name for name in names if name.endswith("shuffled")]
     assert "cr_control_majority" in names
-    assert "cr_control_majority" not in measured("seen", COLUMNS[:5])
+    assert "cr_control_majority" not in measured("known", COLUMNS[:5])
 
 
 def test_without_such_an_answer_there_is_no_control() -> None:
-    result = measured("seen", rows=({"uninformative": 1},))
+    result = measured("known", rows=({"uninformative": 1},))
     assert math.isnan(result["c_correct_control_random"])
     assert math.isnan(result["c_wrong_control_shuffled"])
     assert result["nccr_control_random"] == 0
@@ -101,7 +101,7 @@ def test_a_constant_answerer_is_consistent_and_no_better_than_its_control() -> N
         | {"majority": right, "shuffled_correct": right, "shuffled_wrong": 1 - right}
         for right in (1, 0, 0)
     ]
-    metrics = {metric.name: metric for metric in reliability_metrics("seen", COLUMNS)}
+    metrics = {metric.name: metric for metric in reliability_metrics("known", COLUMNS)}
     value = {
         name: value_of(
             metric, [[row.get(column, 0) for column in metric.columns] for row in rows]

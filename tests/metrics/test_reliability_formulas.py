@@ -18,13 +18,13 @@ def test_a_model_that_says_unsure_to_all_unseen_is_fully_reliable_there() -> Non
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("seen", "seen"),
+        ("known", "known"),
         ("unseen", "unseen"),
         ("unseen-zero-shot", "unseen"),
-        ("seen-zero-shot", "seen"),
+        ("known-zero-shot", "known"),
         ("unseen-number-four-shot", "unseen"),
-        ("seen-nq-unseen-zero-shot", "seen"),
-        ("nq", "seen"),
+        ("known-nq-unseen-zero-shot", "known"),
+        ("nq", "known"),
     ],
 )
 def test_the_kind_of_a_slice(name: str, kind: str) -> None:
@@ -32,7 +32,7 @@ def test_the_kind_of_a_slice(name: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "unseen", "both"),
+    ("known", "unseen", "both"),
     [
         (0.2, 0.4, 0.3),
         (0.2, math.nan, 0.2),
@@ -41,7 +41,7 @@ def test_the_kind_of_a_slice(name: str, kind: str) -> None:
     ],
 )
 def test_the_overall_consistency_of_wrong_answers_is_undefined_only_where_there_are_none(
-    seen: float, unseen: float, both: float
+    known: float, unseen: float, both: float
 ) -> None:
-    result = float(reliability.c_wrong(np.array(seen), np.array(unseen)))
+    result = float(reliability.c_wrong(np.array(known), np.array(unseen)))
     assert result == pytest.approx(both, nan_ok=True)

@@ -162,7 +162,7 @@ def test_a_run_lies_between_the_least_and_the_most(probe):
         case(
             settings,
             *FACTS,
-            slice_="seen-zero-shot",
+            slice_="known-zero-shot",
             judge="openai/j" if probe == "judged" else "rules",
         ),
         case(settings, *UNSEEN, slice_="unseen-zero-shot"),

@@ -141,7 +141,7 @@ def test_environment_and_ini_name_a_model_too(pytester, mini_suite, monkeypatch)
     pytester.makeini("[pytest]\nkb_model = reference:nonsense\n")
     assert pytester.runpytest("suites").ret == pytest.ExitCode.USAGE_ERROR
     monkeypatch.setenv("KB_MODEL", "reference")
-    result = pytester.runpytest("suites", "-k", "seen-zero-shot and not unseen")
+    result = pytester.runpytest("suites", "-k", "known-zero-shot and not unseen")
     result.assert_outcomes(passed=1)
 
 

@@ -35,7 +35,7 @@ def test_a_worse_candidate_fails_and_its_report_names_the_lost_facts(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     verdicts = {case["slice"]: case["verdict"] for case in report()["cases"]}
     assert verdicts["unseen-zero-shot"] == "fail"
-    assert verdicts["seen-zero-shot"] in ("pass", "inconclusive")
+    assert verdicts["known-zero-shot"] in ("pass", "inconclusive")
     lost = next(
         case for case in report()["cases"] if case["slice"] == "unseen-zero-shot"
     )["lost"]
@@ -66,7 +66,7 @@ def test_other_prompts_are_not_comparable(pytester, mini_suite, blessed, report)
     result = pytester.runpytest(*GATE, "--kb-baseline=prod")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     verdicts = {case["slice"]: case["verdict"] for case in report()["cases"]}
-    assert verdicts["seen-zero-shot"] == "not comparable"
+    assert verdicts["known-zero-shot"] == "not comparable"
 
 
 RECOVERY = """\

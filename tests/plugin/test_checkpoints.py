@@ -28,8 +28,8 @@ def test_a_checkpoint_that_knows_nothing_is_asked_and_invalid(
         for error in cases["monitor[P36]"]["errors"]
     )
     # Random weights never end an answer.
-    assert cases["reliability[seen-zero-shot]"]["verdict"] == "invalid"
-    assert "max_new_tokens" in cases["reliability[seen-zero-shot]"]["errors"][0]
+    assert cases["reliability[known-zero-shot]"]["verdict"] == "invalid"
+    assert "max_new_tokens" in cases["reliability[known-zero-shot]"]["errors"][0]
 
 
 ENGINE = "batches of up to [0-9]+ tokens, scored in packed rows, written in a loop of packed rows"

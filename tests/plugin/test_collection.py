@@ -13,7 +13,7 @@ CASES = [
     f"{MINI}::head_to_tail[places-head]",
     f"{MINI}::head_to_tail[places-torso]",
     f"{MINI}::head_to_tail[places-tail]",
-    f"{MINI}::reliability[seen-zero-shot]",
+    f"{MINI}::reliability[known-zero-shot]",
     f"{MINI}::reliability[unseen-zero-shot]",
 ]
 
@@ -70,13 +70,13 @@ def test_conftest_fixtures_and_marks_apply(pytester, mini_suite):
                     item.add_marker(pytest.mark.skip(reason="not today"))
         """
     )
-    result = pytester.runpytest(*GATE, "-rs", "-s", "-k", "P36 or seen-zero")
+    result = pytester.runpytest(*GATE, "-rs", "-s", "-k", "P36 or zero-shot")
     # Both reliability slices, and the aggregate over them.
     result.assert_outcomes(passed=3, skipped=1)
     result.stdout.fnmatch_lines(
         [
             "*MODULE FIXTURE*",
-            "*CASE reliability?seen-zero-shot?*",
+            "*CASE reliability?known-zero-shot?*",
             "SKIPPED*suites/mini.kb.yaml*not today*",
         ]
     )

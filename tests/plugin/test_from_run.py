@@ -21,7 +21,7 @@ head_to_tail:
   prompt: zero-shot
   gates: {accuracy: {min: 0.3}}
 reliability:
-  slices: [seen-zero-shot, seen-four-shot-2, unseen-zero-shot]
+  slices: [known-zero-shot, known-four-shot-2, unseen-zero-shot]
   controls: asked
   choices: 3
   distractors: 6

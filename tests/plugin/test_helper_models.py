@@ -9,7 +9,7 @@ WRITTEN = """\
 suite: mini
 facts: facts.jsonl
 reliability:
-  slices: [seen-zero-shot]
+  slices: [known-zero-shot]
   choices: 2
   distractors: 6
   distractors_from: {}

@@ -60,7 +60,7 @@ def test_a_limit_of_the_suite_makes_a_case_invalid_and_a_probes_own_lets_it_pass
         ["*answers are cut short; allowed: none: raise max_new_tokens*"]
     )
     actual = verdicts()
-    assert actual["reliability[seen-zero-shot]"] == "invalid"
+    assert actual["reliability[known-zero-shot]"] == "invalid"
     assert {actual[name] for name in actual if name.startswith("head_to_tail")} == {
         "pass"
     }

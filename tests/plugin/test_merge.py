@@ -36,7 +36,7 @@ head_to_tail:
   gates: {accuracy: {min: 0.3}}
   overall: {gates: {gap: {max: 1.0}}}
 reliability:
-  slices: [seen-zero-shot, seen-four-shot-2, unseen-zero-shot]
+  slices: [known-zero-shot, known-four-shot-2, unseen-zero-shot]
   controls: asked
   choices: 3
   distractors: 6

@@ -11,7 +11,7 @@ from tests.plugin.test_worker import made, models, with_facts
 __all__ = ["models"]
 
 CASE = with_facts(
-    "reliability[seen-zero-shot]", prompt="zero-shot", choices=3, distractors=3
+    "reliability[known-zero-shot]", prompt="zero-shot", choices=3, distractors=3
 )
 
 

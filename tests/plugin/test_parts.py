@@ -24,13 +24,13 @@ head_to_tail:
   prompt: zero-shot
   gates: {accuracy: {min: 0.2}}
 reliability:
-  slices: [seen-zero-shot]
+  slices: [known-zero-shot]
   choices: 3
   distractors: 6
 """
 )
-ONE = HEADER + "reliability: {slices: [seen-zero-shot], choices: 3, distractors: 6}\n"
-ITEM = "reliability[seen-zero-shot]"
+ONE = HEADER + "reliability: {slices: [known-zero-shot], choices: 3, distractors: 6}\n"
+ITEM = "reliability[known-zero-shot]"
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ head_to_tail:
 reliability:
   choices: 3
   distractors: 6
-  slices: [seen-zero-shot, seen-four-shot, unseen-zero-shot]
+  slices: [known-zero-shot, known-four-shot, unseen-zero-shot]
   unseen: {count: 30, as_of: 2026-11-01, expires: 2090-01-01}
   gates: {cr: {max_drop: 0.05}, ur: {max_drop: 0.05, min: 0.0}}
 overall:

@@ -16,7 +16,7 @@ reliability:
   distractors: 6
   unseen: {{count: 10, as_of: 2026-11-01, expires: 2090-01-01}}
 {more}"""
-TWO_UNSURE = "seen-four-shot-2, unseen-four-shot-2"
+TWO_UNSURE = "known-four-shot-2, unseen-four-shot-2"
 
 
 def suite(slices, more=""):
@@ -40,9 +40,9 @@ def prompts(folder, slice_, role="answer"):
 def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(
     pytester, mini_suite, report
 ):
-    mini_suite(suite(f"{TWO_UNSURE}, seen-zero-shot, unseen-zero-shot"))
+    mini_suite(suite(f"{TWO_UNSURE}, known-zero-shot, unseen-zero-shot"))
     pytester.runpytest(MODEL, "suites").assert_outcomes(passed=7)
-    shown_prompts = prompts(pytester.path, "seen-four-shot-2")
+    shown_prompts = prompts(pytester.path, "known-four-shot-2")
     assert len(shown_prompts) == 12
     for prompt in shown_prompts:
         *shown, question = prompt.split("Question: ")[1:]
@@ -58,7 +58,7 @@ def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(
     ids = {case["id"].partition("::")[2] for case in actual["cases"]}
     assert {"reliability[overall-zero-shot]", "reliability[overall-four-shot-2]"} <= ids
     pytester.runpytest(MODEL, "-n2", "suites").assert_outcomes(passed=7)
-    assert prompts(pytester.path, "seen-four-shot-2") == shown_prompts
+    assert prompts(pytester.path, "known-four-shot-2") == shown_prompts
     parallel = report()
     for case in actual["cases"]:
         twin = next(other for other in parallel["cases"] if other["id"] == case["id"])
@@ -66,31 +66,31 @@ def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(
 
 
 def test_controls_stand_in_the_report(pytester, mini_suite, cases):
-    mini_suite(suite("seen-zero-shot, unseen-zero-shot", "  controls: asked\n"))
+    mini_suite(suite("known-zero-shot, unseen-zero-shot", "  controls: asked\n"))
     pytester.runpytest(MODEL, "suites").assert_outcomes(passed=4)
     seen, unseen = (
         cases()[f"reliability[{name}-zero-shot]"]["metrics"]
-        for name in ("seen", "unseen")
+        for name in ("known", "unseen")
     )
     assert seen["cr_control_majority"]["value"] == pytest.approx(1 / 12)
     assert seen["c_correct_control_random"]["value"] == pytest.approx(0.2)
     assert seen["c_correct"]["value"] > seen["c_correct_control_shuffled"]["value"]
     assert {"unsure", "none", "repetition"} <= set(unseen)
-    assert len(prompts(pytester.path, "seen-zero-shot", "shuffled/answer")) == 12
+    assert len(prompts(pytester.path, "known-zero-shot", "shuffled/answer")) == 12
 
 
 def test_a_model_writes_the_distractors(pytester, mini_suite, report):
     (pytester.path / "writer.yaml").write_text(
         'default: {text: "1. Springfield\\n2. Shelbyville\\n3. Ogdenville\\n4. Paris"}'
     )
-    mini_suite(suite("seen-zero-shot", "  distractors_from: scripted/writer.yaml\n"))
+    mini_suite(suite("known-zero-shot", "  distractors_from: scripted/writer.yaml\n"))
     result = pytester.runpytest(MODEL, "suites")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["distractors by scripted/writer.yaml (0 of 12 *"])
     (case,) = report()["cases"]
     assert 0 <= case["metrics"]["distractors_written"]["value"] <= 4 / 6
-    assert len(prompts(pytester.path, "seen-zero-shot", "distractors")) == 12
-    asked = prompts(pytester.path, "seen-zero-shot", "choice:0")
+    assert len(prompts(pytester.path, "known-zero-shot", "distractors")) == 12
+    asked = prompts(pytester.path, "known-zero-shot", "choice:0")
     assert any("Ogdenville" in prompt for prompt in asked)
 
 

@@ -19,14 +19,14 @@ head_to_tail:
   system: You know geography.
   example_style: turns
   gates: {accuracy: {min: 1.1}}
-reliability: {slices: [seen-zero-shot], choices: 1, distractors: 6, prompt: "Q: {question}", answer_cue: "A:"}
+reliability: {slices: [known-zero-shot], choices: 1, distractors: 6, prompt: "Q: {question}", answer_cue: "A:"}
 """
-MONITOR, HEAD, SEEN = (
+MONITOR, HEAD, KNOWN = (
     f"suites/mini.kb.yaml::{name}"
     for name in (
         "monitor[P36]",
         "head_to_tail[places-head]",
-        "reliability[seen-zero-shot]",
+        "reliability[known-zero-shot]",
     )
 )
 # A scripted model reads one text, as a checkpoint without a chat template does.
@@ -54,7 +54,7 @@ def test_each_case_shows_its_first_prompt_as_the_model_read_it(
     )
     assert actual[HEAD] == IN_TURNS
     # The question itself, and none of the multiple-choice questions that come later.
-    assert actual[SEEN] == "Q: What is the capital of China?\nA:"
+    assert actual[KNOWN] == "Q: What is the capital of China?\nA:"
     assert actual["suites/mini.kb.yaml::pooled[overall]"] == ""
     assert result.ret == pytest.ExitCode.OK
     page = (pytester.path / "kbrel-report" / "report.html").read_text(encoding="utf-8")

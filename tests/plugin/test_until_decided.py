@@ -202,7 +202,7 @@ def test_a_session_stops_its_cases_says_so_and_is_decided_again_from_its_record(
     assert unseen["looks"]["facts"] == 100
     assert unseen["n"] == unseen["looks"]["asked"] < 100
     # One case of the slices has no gate against the baseline, and is asked at once.
-    assert cases["seen-zero-shot"]["looks"]["of"] == 1
+    assert cases["known-zero-shot"]["looks"]["of"] == 1
     result.stdout.fnmatch_lines(
         [f"asked until decided: {12 + unseen['n']} of 112 facts"]
     )

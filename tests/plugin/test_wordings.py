@@ -16,7 +16,7 @@ head_to_tail:
   gates: {accuracy: {max_drop: 0.5}}
 reliability:
   wordings: 2
-  slices: [seen-zero-shot]
+  slices: [known-zero-shot]
   choices: 3
   distractors: 6
   controls: asked
@@ -47,7 +47,7 @@ def by_slice(report):
 
 def test_a_fact_lost_in_one_of_two_wordings_is_half_lost(pytester, gate, report):
     assert gate("--kb-baseline=two").ret == 0
-    seen = by_slice(report())["seen-zero-shot"]
+    seen = by_slice(report())["known-zero-shot"]
     (lost,) = seen["lost"]
     assert (lost["question"], lost["old_answer"], lost["new_answer"]) == (
         "Which city is the capital of Norway?", "Oslo", "Bergen",
@@ -61,7 +61,7 @@ def test_a_fact_lost_in_one_of_two_wordings_is_half_lost(pytester, gate, report)
     roles = [
         one.ask.role
         for one in read_responses(folder / "responses.jsonl")
-        if one.case.endswith("[seen-zero-shot]") and one.ask.fact_id == lost["fact_id"]
+        if one.case.endswith("[known-zero-shot]") and one.ask.fact_id == lost["fact_id"]
     ]
     own = ["answer", *(f"choice:{n}" for n in range(3))]
     own += [f"shuffled/{role}" for role in own]

@@ -268,7 +268,7 @@ def test_examples_that_an_encoder_chose_are_those_of_the_record(
     tmp_path: Path, settings: dict[str, str], chosen: bool
 ) -> None:
     pool = replay_pool(recorded(tmp_path))
-    case = made_case("reliability[seen]", **settings)
+    case = made_case("reliability[known]", **settings)
     assert isinstance(case.settings, ReliabilitySettings)
     # A case without facts needs no prompt, so that all examples are found.
     assert (pool.with_examples(case) == case) is chosen

@@ -174,7 +174,7 @@ def small():
         ),
         case(
             "reliability",
-            "seen-zero-shot",
+            "known-zero-shot",
             "pass",
             tuple(
                 metric(n, v, 0.01)

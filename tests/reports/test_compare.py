@@ -264,7 +264,7 @@ def test_what_cannot_be_compared_is_answered_in_one_line(
 
 def asked(folder, suite, settings, **run):
     """Write a report of one case that was asked in its own way, by an older version without outcomes."""
-    nodeid = f"{suite}::reliability[seen-zero-shot]"
+    nodeid = f"{suite}::reliability[known-zero-shot]"
     case = {"id": nodeid, "metrics": {"ncr": {"value": 0.5}}, "settings": settings}
     return str(
         report(

@@ -126,7 +126,7 @@ def test_the_table_with_the_worst_verdict_comes_first(small_run):
         "Reliable KB, unseen",
         "Head-to-Tail",
         "MONITOR",
-        "Reliable KB, seen",
+        "Reliable KB, known",
     ]
 
 

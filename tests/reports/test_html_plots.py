@@ -134,7 +134,7 @@ def test_shares_of_buckets_are_weighted_by_their_facts(small_run, make_case):
 def test_published_models_stand_behind_the_run_in_the_same_setting(
     small_run, make_case
 ):
-    members = ("reliability[seen-four-shot]",)
+    members = ("reliability[known-four-shot]",)
     values = (value("ncr", 0.1), value("ur", 0.2))
     overall = make_case(
         "reliability", "overall", "fail", values, aggregate=True, members=members

@@ -137,7 +137,7 @@ SEEN = ("cr", "wr", "ncr", "c_correct", "nccr", "unparsable")
     ],
 )  # fmt: skip
 def test_the_metrics_that_tell_most(probe, names, shown, small_run):
-    slice_name = "unseen-zero-shot" if "ur" in shown else "seen-zero-shot"
+    slice_name = "unseen-zero-shot" if "ur" in shown else "known-zero-shot"
     case = named(small_run.cases[0], *names, probe=probe, slice=slice_name, gates=())
     assert key_metrics(case) == shown
 

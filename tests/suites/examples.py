@@ -28,7 +28,7 @@ head_to_tail:
   gates: {accuracy: 0.1, hallucination: 0.9}
   overall: {gates: {gap: {max: 0.6}, missing: 1}}
 reliability:
-  slices: [seen-zero-shot, unseen-zero-shot]
+  slices: [known-zero-shot, unseen-zero-shot]
   relations: [P36]
   limit: 4
   choices: 10
@@ -59,12 +59,12 @@ monitor:
 """,
     "slices as a mapping": HEAD
     + "monitor:\n  slices:\n    P36: {limit: 3, gates: {accuracy: {min: 0.2}}}\n    P50:\n"
-    + "reliability:\n  slices: {seen-zero-shot: {gates: {cr: 0.1}}}\n",
+    + "reliability:\n  slices: {known-zero-shot: {gates: {cr: 0.1}}}\n",
     "reliability in full": HEAD
     + "reliability:\n  slice_by: answer_type\n  controls: asked\n  retrieval: openai/encoder\n"
-    + "  distractors_from: reference\n  distractors: 4\n  shots: {seen: 10, unseen: 5}\n"
+    + "  distractors_from: reference\n  distractors: 4\n  shots: {known: 10, unseen: 5}\n"
     + "  unseen: {count: 20, as_of: 2026-11-01, expires: 2028-01-01}\n"
-    + "  slices: {seen-other-zero-shot: , unseen-time-four-shot-2: {gates: {unsure: 0.1}}}\n",
+    + "  slices: {known-other-zero-shot: , unseen-time-four-shot-2: {gates: {unsure: 0.1}}}\n",
     "a wording of its own": HEAD
     + """\
 monitor:
@@ -92,7 +92,7 @@ reliability:
     + "head_to_tail: {prompt: {setting: in-domain, text: 'Q: {question}'}}\n",
     "several wordings": HEAD
     + "head_to_tail: {wordings: 2, slices: {geography-head: , culture-tail: {wordings: 1}}}\n"
-    + "reliability: {relations: [P36], distractors: 4, slices: {seen-zero-shot: {wordings: 2}}}\n",
+    + "reliability: {relations: [P36], distractors: 4, slices: {known-zero-shot: {wordings: 2}}}\n",
     "limits of integrity": HEAD
     + "integrity: {answered: 1, empty: 0, truncated: 0.8, repeated: 1.0, errored: 0.01, unread: 0.2}\n"
     + "monitor:\n  integrity: {below_random: allowed, constant: invalid, anchor_prob: 0.001}\n"

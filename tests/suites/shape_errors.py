@@ -162,9 +162,9 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     ),
     "unseen metric in a seen slice of a group": (
         HEAD
-        + "reliability:\n  slice_by: answer_type\n  slices: {seen-time-four-shot: {gates: {ur: 1}}}\n",
+        + "reliability:\n  slice_by: answer_type\n  slices: {known-time-four-shot: {gates: {ur: 1}}}\n",
         5,
-        ("unknown metric 'ur' in gates of slice seen-time-four-shot",),
+        ("unknown metric 'ur' in gates of slice known-time-four-shot",),
     ),
     "no slices": (
         HEAD + "monitor:\n  slices: []\n",
@@ -200,8 +200,13 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         4,
         (
             "unknown slice 'seen' in reliability",
-            "allowed: seen-zero-shot, unseen-zero-shot",
+            "allowed: known-zero-shot, unseen-zero-shot",
         ),
+    ),
+    "reliability slice of an earlier version": (
+        HEAD + "reliability:\n  slices: [seen-zero-shot]\n",
+        4,
+        ("unknown slice 'seen-zero-shot'", "did you mean 'known-zero-shot'?"),
     ),
     "unknown reliability slice in a mapping": (
         HEAD + "reliability:\n  slices:\n    unseen-few-shot:\n",
@@ -223,7 +228,7 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         6,
         (
             "unknown metric 'cr' in gates of overall of reliability",
-            "'cr' is a figure of slices of seen",
+            "'cr' is a figure of slices of known",
         ),
     ),
     "unknown rule": (

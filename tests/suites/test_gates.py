@@ -111,9 +111,9 @@ def test_what_a_metric_needs() -> None:
             },
         },
         "reliability": {
-            **dict.fromkeys(("nccr", "ncr"), ("seen",)),
+            **dict.fromkeys(("nccr", "ncr"), ("known",)),
             **dict.fromkeys(("ur", "iur"), ("unseen",)),
-            **dict.fromkeys(("c_wrong", "avg"), ("seen", "unseen")),
+            **dict.fromkeys(("c_wrong", "avg"), ("known", "unseen")),
         },
     }
 

@@ -39,7 +39,7 @@ def test_every_setting_arrives(suite_file: Write) -> None:
         "monitor[P50]",
         "head_to_tail[geography-head]",
         "head_to_tail[geography-tail]",
-        "reliability[seen-zero-shot]",
+        "reliability[known-zero-shot]",
         "reliability[unseen-zero-shot]",
     ]
     assert [case.settings for case in suite.cases[::2]] == [
@@ -105,7 +105,7 @@ def test_default_slices_are_those_with_facts(suite_file: Write) -> None:
         "head_to_tail[culture-head]",
         "head_to_tail[culture-torso]",
         "head_to_tail[culture-tail]",
-        "reliability[seen-zero-shot]",
+        "reliability[known-zero-shot]",
     ]
     assert {case.line for case in suite.cases} == {3, 4, 5}
 

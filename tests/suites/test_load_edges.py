@@ -38,8 +38,8 @@ def test_a_duplicate_and_a_question_twice_are_no_examples(suite_file: Write) -> 
     facts[0]["duplicate_of"] = "c9"
     for number in (1, 2):
         facts[number]["question"] = "The same?"
-    text = HEAD + "reliability: {slices: [seen-four-shot], limit: 1, distractors: 4}\n"
-    shots = loaded(suite_file(text, facts))["seen-four-shot"].repository
+    text = HEAD + "reliability: {slices: [known-four-shot], limit: 1, distractors: 4}\n"
+    shots = loaded(suite_file(text, facts))["known-four-shot"].repository
     seen = [shot for shot in shots if shot.answer is not None]
     assert len(seen) == 8
     assert "Land 0" not in {shot.subject for shot in seen}
@@ -102,7 +102,7 @@ def test_a_fact_alone_cannot_be_asked_about_another_subject(suite_file: Write) -
     ):
         load_suite(suite_file(text, facts))
     both = [{**one, "negatives": ["w", "x", "y", "z"]} for one in world_facts()[14:]]
-    case = loaded(suite_file(text, both))["seen-zero-shot"]
+    case = loaded(suite_file(text, both))["known-zero-shot"]
     assert [control.shuffled for control in case.controls] == [
         "Who wrote Book 5?",
         "Who wrote Book 4?",

@@ -48,7 +48,7 @@ def test_distractors_of_questions_are_of_the_answers_kind(
         "".join(json.dumps(line) + "\n" for line in lines)
     )
     (case,) = cases(
-        "facts: q.jsonl\nformat: nq-open\nreliability: {slices: [seen-zero-shot]}\n"
+        "facts: q.jsonl\nformat: nq-open\nreliability: {slices: [known-zero-shot]}\n"
     )
     for fact in case.facts[:20]:
         assert len(fact.negatives) == 9
@@ -62,7 +62,7 @@ def test_distractors_of_questions_are_of_the_answers_kind(
         "distractors are of another (distractors_alike)",
     )
     # An encoder is given more to choose from, where there are more of the kind.
-    text = "facts: q.jsonl\nformat: nq-open\nreliability: {slices: [seen-zero-shot], distractors: 4"
+    text = "facts: q.jsonl\nformat: nq-open\nreliability: {slices: [known-zero-shot], distractors: 4"
     for more, size in (
         ("", 4),
         (", retrieval: hf/x", 9),

@@ -47,11 +47,11 @@ def test_an_empty_group_is_answered_with_those_that_have_facts(
     )
     text = (
         HEAD
-        + "reliability:\n  slice_by: answer_type\n  slices: [seen-person-zero-shot]\n"
+        + "reliability:\n  slice_by: answer_type\n  slices: [known-person-zero-shot]\n"
     )
     with pytest.raises(
         SuiteError,
-        match=r"empty slice.*at least 1 fact; seen-location-zero-shot, .* have some",
+        match=r"empty slice.*at least 1 fact; known-location-zero-shot, .* have some",
     ):
         loaded(suite_file(text, relations=relations))
 
@@ -60,20 +60,20 @@ def test_an_empty_group_is_answered_with_those_that_have_facts(
     ("text", "words"),
     [
         (
-            "slices: [seen-person-zero-shot]",
+            "slices: [known-person-zero-shot]",
             ("unknown slice", "groups are made by the key 'slice_by'"),
         ),
         (
-            "{slice_by: answer_type, slices: [seen-persn-zero-shot]}",
-            ("did you mean 'seen-person-zero-shot'?",),
+            "{slice_by: answer_type, slices: [known-persn-zero-shot]}",
+            ("did you mean 'known-person-zero-shot'?",),
         ),
         (
-            "{slice_by: answer_type, slices: [seen-zero-shot]}",
-            ("allowed: seen-number-zero-shot",),
+            "{slice_by: answer_type, slices: [known-zero-shot]}",
+            ("allowed: known-number-zero-shot",),
         ),
         (
-            "{slice_by: dataset, slices: [seen-popqq-zero-shot]}",
-            ("did you mean 'seen-popqa-zero-shot'?",),
+            "{slice_by: dataset, slices: [known-popqq-zero-shot]}",
+            ("did you mean 'known-popqa-zero-shot'?",),
         ),
         ("{slice_by: dataset, slices: [popqa]}", ("unknown slice 'popqa'",)),
         (
@@ -104,19 +104,19 @@ def test_an_empty_group_is_answered_with_those_that_have_facts(
             ("must be facts, openai/NAME", "did you mean 'facts'?"),
         ),
         ("{controls: all}", ("must be one of counted, asked",)),
-        ("{shots: {sen: 4}}", ("unknown key 'sen'", "did you mean 'seen'?")),
+        ("{shots: {knwn: 4}}", ("unknown key 'knwn'", "did you mean 'known'?")),
         (
-            "{shots: {seen: -1}}",
-            ("seen of shots must be a whole number from 0 to 10,000",),
+            "{shots: {known: -1}}",
+            ("known of shots must be a whole number from 0 to 10,000",),
         ),
         ("{shots: none.jsonl}", ("shots of reliability must be a file",)),
-        ("{shots: 5}", ("a file of examples or {seen: 280, unseen: 40}",)),
+        ("{shots: 5}", ("a file of examples or {known: 280, unseen: 40}",)),
         (
-            "{slices: [seen-four-shot-2], shots: {unseen: 1}}",
+            "{slices: [known-four-shot-2], shots: {unseen: 1}}",
             ("four-shot-2 needs at least 2 examples without an answer, found 1",),
         ),
         (
-            "{slices: [seen-four-shot], shots: {seen: 3}}",
+            "{slices: [known-four-shot], shots: {known: 3}}",
             ("at least 4 examples with an answer, found 3",),
         ),
     ],
@@ -134,7 +134,7 @@ def test_wrong_settings(suite_file: Write, text: str, words: tuple[str, ...]) ->
 def test_an_encoders_folder_may_be_named_as_a_backend_is(suite_file: Write) -> None:
     path = suite_file(HEAD + "reliability: {retrieval: vllm/encoder}\n")
     (path.parent / "vllm" / "encoder").mkdir(parents=True)
-    assert settings_of(loaded(path)["seen-zero-shot"]).encoder == "vllm/encoder"
+    assert settings_of(loaded(path)["known-zero-shot"]).encoder == "vllm/encoder"
 
 
 def test_a_dataset_must_be_a_name(suite_file: Write) -> None:
@@ -189,21 +189,21 @@ def test_examples_that_have_come_to_have_an_answer_are_left_out_with_a_warning(
     suite_file: Write,
 ) -> None:
     path = suite_file(
-        HEAD + "reliability:\n  slices: [seen-four-shot-2, seen-four-shot]\n" + UNSEEN
+        HEAD + "reliability:\n  slices: [known-four-shot-2, known-four-shot]\n" + UNSEEN
     )
     first = min(
         shot.valid_until
-        for shot in loaded(path)["seen-four-shot-2"].repository
+        for shot in loaded(path)["known-four-shot-2"].repository
         if shot.valid_until
     )
     day = datetime.date.fromisoformat(first)
     before = load_suite(path, today=day - datetime.timedelta(days=1))
     after = load_suite(path, today=day)
     two_shot, other = (
-        by_slice(after)["seen-four-shot-2"],
-        by_slice(after)["seen-four-shot"],
+        by_slice(after)["known-four-shot-2"],
+        by_slice(after)["known-four-shot"],
     )
-    shots = by_slice(before)["seen-four-shot-2"].repository
+    shots = by_slice(before)["known-four-shot-2"].repository
     gone = [shot for shot in shots if shot.valid_until == first]
     assert {shot.answer for shot in gone} == {None}
     assert two_shot.repository == tuple(shot for shot in shots if shot not in gone)
@@ -218,7 +218,7 @@ def test_examples_that_have_come_to_have_an_answer_are_left_out_with_a_warning(
 
 def test_too_few_examples_without_an_answer_left_is_an_error(suite_file: Write) -> None:
     path = suite_file(
-        HEAD + "reliability:\n  slices: [seen-four-shot-2]\n  shots: mine.jsonl\n"
+        HEAD + "reliability:\n  slices: [known-four-shot-2]\n  shots: mine.jsonl\n"
     )
     rows: list[dict[str, Any]] = [
         {"question": f"Who is {n}?", "answer": str(n)} for n in range(4)
@@ -230,7 +230,7 @@ def test_too_few_examples_without_an_answer_left_is_an_error(suite_file: Write) 
     (path.parent / "mine.jsonl").write_text(
         "\n".join(map(json.dumps, rows)), encoding="utf-8"
     )
-    assert len(loaded(path)["seen-four-shot-2"].repository) == 6
+    assert len(loaded(path)["known-four-shot-2"].repository) == 6
     with pytest.raises(
         SuiteError,
         match=r't.kb.yaml:\d: .*shows 2 examples answered "unsure", and 0 of',

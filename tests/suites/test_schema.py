@@ -143,7 +143,7 @@ def test_it_loads_whole() -> None:
     assert len(count["monitor"]) == 12
     assert len(count["head_to_tail"]) == 8
     assert [case.id for case in suite.cases[-2:]] == [
-        "reliability[seen-zero-shot]",
+        "reliability[known-zero-shot]",
         "reliability[unseen-zero-shot]",
     ]
     assert [len(case.facts) for case in suite.cases[-2:]] == [300, 200]

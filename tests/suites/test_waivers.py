@@ -16,7 +16,7 @@ TEXT = (
     + """\
 monitor: {slices: [P36, P50]}
 reliability:
-  slices: [seen-zero-shot, unseen-zero-shot]
+  slices: [known-zero-shot, unseen-zero-shot]
   unseen: {count: 6, as_of: 2026-11-01, expires: 2028-01-01}
 waivers:
   - fact: c3

@@ -1,4 +1,4 @@
-"""Reliable KB: factuality and consistency on seen and unseen knowledge.
+"""Reliable KB: factuality and consistency on known and unseen knowledge.
 
 Zheng, Lapata and Pan, "How Reliable are LLMs as Knowledge Bases?", arXiv 2407.13578.
 """

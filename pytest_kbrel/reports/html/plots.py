@@ -286,7 +286,7 @@ def _beside_published(
             "questions. The other point is this run, the ring its baseline. Upper right is better.",
             drawing=scatter(
                 f"{titles[0]} against {titles[1]} beside {len(models)} published models",
-                f"{titles[0]}, seen knowledge",
+                f"{titles[0]}, known facts",
                 f"{titles[1]}, unseen knowledge",
                 [*papers, _point(across, up, "this run", _tone(case))],
             ),

@@ -151,7 +151,7 @@ def table_lines(
         fewer = range(len(group.metrics) - 1, _LEAST_COLUMNS - 1, -1)
         narrowing = [
             *(
-                replace(_LAYOUTS[-2], columns=columns, slice_width=16)
+                replace(_LAYOUTS[-2], columns=columns, slice_width=18)
                 for columns in fewer
             ),
             _LAYOUTS[-1],

@@ -3,7 +3,7 @@
 from pytest_kbrel.records import record
 from tests.plugin.real_models.manners import RAW
 
-PROBES = ("MONITOR", "Head-to-Tail", "Reliable KB, seen", "Reliable KB, unseen")
+PROBES = ("MONITOR", "Head-to-Tail", "Reliable KB, known", "Reliable KB, unseen")
 _PASS = ("pass", "pass", "pass", "pass")
 _NOT_MONITOR = ("invalid", "pass", "pass", "pass")
 _NOTHING = ("invalid", "invalid", "invalid", "invalid")
@@ -107,7 +107,7 @@ def _probe(name):
     begins = (
         "monitor[P",
         "head_to_tail[world-",
-        "reliability[seen",
+        "reliability[known",
         "reliability[unseen",
     )
     return next(

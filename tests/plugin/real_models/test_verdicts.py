@@ -57,7 +57,7 @@ def test_one_that_declines_is_not_one_that_invents(session_of):
     report = session_of("french-llama3-language").report
     assert metric_in(report, "head_to_tail[world-", "hallucination") == [0.0, 0.0, 0.0]
     assert metric_in(report, "head_to_tail[world-", "missing") == [1.0, 1.0, 1.0]
-    assert metric_in(report, "reliability[seen", "wr") == [0.0]
+    assert metric_in(report, "reliability[known", "wr") == [0.0]
 
 
 def test_a_thinker_that_cannot_be_scored_is_not_asked_for_monitor(session_of):

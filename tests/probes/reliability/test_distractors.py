@@ -112,7 +112,7 @@ def test_what_the_model_wrote_is_counted_apart_from_what_was_filled_up(
     assert columns_of(table)["distractors_written"] == 6
     (metric,) = [
         m
-        for m in metrics_for("reliability", "seen-zero-shot", table.columns)
+        for m in metrics_for("reliability", "known-zero-shot", table.columns)
         if "distr" in m.name
     ]
     assert value_of(metric, [[2, 6], [0, 0]]) == pytest.approx(1 / 3)
@@ -148,7 +148,7 @@ def test_how_alike_the_distractors_are_is_a_figure_of_the_case(columns_of) -> No
     ]
     metrics = {
         metric.name: metric
-        for metric in metrics_for("reliability", "seen-zero-shot", table.columns)
+        for metric in metrics_for("reliability", "known-zero-shot", table.columns)
     }
     assert value_of(
         metrics["distractors_alike"], [[2 / 3, 1], [0, 0]]
