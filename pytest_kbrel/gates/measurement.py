@@ -85,6 +85,13 @@ class Measured:
     @property
     def nothing_lost(self) -> bool:
         """Whether none of at least ten facts made the figure worse: a rule, and no proof that none would."""
+        return self.may_pass_unlost and (
+            self.identical or self.value.paired >= stats.FEWEST_UNLOST
+        )
+
+    @property
+    def may_pass_unlost(self) -> bool:
+        """Whether no fact made the figure worse, so that ten such facts would be enough."""
         if self.looks is not None and self.looks.early:
             # Before the last look only its boundaries may decide.
             return False
@@ -93,7 +100,6 @@ class Measured:
             and self.published is None
             and self.value.delta is not None
             and not self.difference.worse
-            and self.value.paired >= stats.FEWEST_UNLOST
         )
 
 

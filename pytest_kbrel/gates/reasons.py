@@ -88,6 +88,8 @@ def describe_open_end(
     assert measured.difference is not None
     difference = measured.difference
     shown = power(measured, beyond)
+    if measured.may_pass_unlost:
+        return shown + needed(stats.FEWEST_UNLOST)
     # More facts of ours make the paper's own figure no more certain.
     if not difference.estimate.se or measured.published is not None:
         return shown

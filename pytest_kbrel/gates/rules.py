@@ -146,7 +146,10 @@ def _obstacle(
     value, allowed = measured.value, _allowed(gate)
     if value.value is None:
         # Without a wrong answer there is no consistency of wrong answers: nothing bad was found, or shown absent.
-        verdict: Judgement = "inconclusive" if measured.figure.vacuous else "fail"
+        # What the baseline did not have either was not lost.
+        lost = not relative or measured.difference is None or value.baseline is not None
+        is_open = measured.figure.vacuous or not lost
+        verdict: Judgement = "inconclusive" if is_open else "fail"
         return verdict, f"{metric} is undefined: {value.note}; {allowed}"
     if relative and measured.difference is None:
         why = f"the baseline has not measured what {metric} needs: bless all suites anew; {allowed}"
@@ -337,6 +340,7 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
         # More facts of ours make the paper's own figure no more certain.
         if (
             share < gate.bound
+            or measured.may_pass_unlost
             or within.value is None
             or not within.se
             or measured.published is not None

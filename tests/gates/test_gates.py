@@ -6,17 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_kbrel.catalogue.metrics import METRICS
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.gates import verdict_of
 from pytest_kbrel.gates.cases import compare_case
+from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import (
     Fact,
     GateResult,
     Integrity,
     Judgement,
+    ProbeName,
     Table,
     Unmatched,
 )
 from tests.gates.tables import (
+    MONITOR,
     against,
     answers,
     case,
@@ -115,7 +120,8 @@ def test_three_facts_that_did_not_change_clear_nothing() -> None:
     )
     assert actual.verdict == "inconclusive"
     assert "accuracy did not change [-0.561, 0.561] from 0.667" in actual.reason
-    assert "about 73 facts would decide" in actual.reason
+    # Ten facts of which none is worse are enough, whatever their interval.
+    assert "about 10 facts would decide" in actual.reason
 
 
 def test_one_lost_fact_never_looks_better_than_none() -> None:
@@ -167,6 +173,11 @@ def test_undefined_metrics_never_pass() -> None:
         result.gates[0].reason
         == "c_correct is undefined: no correct answer; allowed: at least 0.000"
     )
+    # What the baseline did not have either was not lost.
+    same = decided(
+        case(*demands, probe="reliability", slice="seen-zero-shot"), table, table
+    )
+    assert [g.verdict for g in same.gates] == ["fail", "inconclusive"]
     silent = decided(
         case(
             gate("c_wrong", "max", 0.3), probe="reliability", slice="unseen-zero-shot"
@@ -290,19 +301,59 @@ def test_the_worst_gate_decides(verdicts: list[Judgement], asked: bool) -> None:
         assert actual == "no baseline"
 
 
-SCORES = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=25)
+PROBABILITY = st.floats(0.0, 1.0)
+MARKED = st.tuples(st.sampled_from("+-?"), PROBABILITY)
+CELLS = st.tuples(PROBABILITY, PROBABILITY, st.sampled_from((0.0, 0.5)))
 
 
-@given(SCORES, st.floats(0, 0.3), st.sampled_from(["max_drop", "recovery"]))
-def test_a_run_never_fails_against_itself(
-    values: list[float], bound: float, rule: str
+def monitored(cells: list[tuple[float, float, float]]) -> Table:
+    """A table of MONITOR: anchor, move of its probability, and accuracy."""
+    rows = [
+        outcome(f"Q{i:03}", (1, moved, moved, moved, anchor, right, right), "wrong")
+        for i, (anchor, moved, right) in enumerate(cells)
+    ]
+    return Table(columns=MONITOR, rows=tuple(rows))
+
+
+@given(
+    of=st.one_of(
+        st.tuples(
+            st.just(("reliability", "seen-zero-shot")),
+            st.lists(MARKED, min_size=1, max_size=25).map(consistency),
+        ),
+        st.tuples(
+            st.just(("head_to_tail", "world-head")),
+            st.lists(PROBABILITY, min_size=1, max_size=25).map(scores),
+        ),
+        st.tuples(
+            st.just(("monitor", "P36")),
+            st.lists(CELLS, min_size=1, max_size=25).map(monitored),
+        ),
+    ),
+    within=st.floats(0.01, 1.0),
+    which=st.integers(0, 10**6),
+)
+def test_no_gate_fails_a_run_against_itself_however_few_its_facts(
+    of: tuple[tuple[ProbeName, str], Table], within: float, which: int
 ) -> None:
-    result = decided(
-        case(gate("accuracy_f1", rule, bound)), scores(values), scores(values)
+    (probe, name), table = of
+    measured = [of.name for of in metrics_for(probe, name, table.columns)]
+    # A control has no gate.
+    metrics = [METRICS[name] for name in measured if name in METRICS]
+    demands = [
+        gate(metric.name, rule.name, within)
+        for metric in metrics
+        for rule in GATE_RULES.values()
+        if rule.relative and rule.is_for(metric)
+    ]
+    of_case = case(probe=probe, slice=name)
+    result = compare_case(
+        decided(of_case, table),
+        [demands[which % len(demands)]],
+        against(of_case, table),
     )
-    assert result.verdict in ("pass", "inconclusive")
-    assert not result.lost
-    assert not result.gained
+    assert only(result).verdict in ("pass", "inconclusive")
+    assert (result.lost, result.gained) == ((), ())
 
 
 RANK = {"pass": 0, "inconclusive": 1, "fail": 2}

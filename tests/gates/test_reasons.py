@@ -31,7 +31,7 @@ def measured(
     }
     spread = None if mde is None else (mde / detection.mde(1.0, 30.0, 0.05), 30.0)
     difference = stats.Difference(
-        estimate=stats.Estimate(**(estimate or {})), spread=spread
+        estimate=stats.Estimate(**(estimate or {})), spread=spread, worse=1
     )
     return Measured(
         figure=figure((0, "x")),

@@ -248,44 +248,33 @@ def test_empty_or_constant_answers_are_invalid_on_seen_and_unseen_questions(
 
 @pytest.mark.parametrize(
     ("answers", "most"),
-    [(lambda prompt: "unsure", "unsure"), (lambda prompt: "None", "none")],
+    [
+        (lambda prompt: "unsure", "'unsure'"),
+        (lambda prompt: "None", "'none'"),
+        pytest.param(question, "'", marks=pytest.mark.slow),
+    ],
 )
-def test_a_model_that_never_answers_fails_and_the_report_says_why(world, answers, most):
+def test_of_a_model_that_never_answers_the_report_says_so_without_a_gate(
+    world, answers, most
+):
     actual = gated(world, answers)
-    # Every probe has a floor of its own. Of what nobody can know, "unsure" is the right answer.
-    assert verdicts_of(actual) == {"fail"}
-    assert actual[UNSEEN].verdict == "no baseline"
-    assert (
-        actual["head_to_tail[overall]"].verdict
-        == actual["monitor[overall]"].verdict
-        == "fail"
-    )
-    gates = [gate for result in actual.values() for gate in result.gates]
-    failed = {(gate.metric, gate.rule) for gate in gates if gate.verdict == "fail"}
-    assert failed == {("accuracy", "min"), ("cr", "min"), ("accuracy_head", "min")}
+    # No gate of the suite judges a value alone.
+    assert {result.verdict for result in actual.values()} == {"no baseline"}
     n = sum(result.n for result in actual.values() if not result.aggregate)
     (problem,) = unsound_suites(actual.values())
     assert problem.startswith(
-        f"world.kb.yaml: the model says nothing: none of {n} answers is informative ({n} times {most!r}), "
-        f"although {n - actual[UNSEEN].n} of the questions have an answer; allowed: at least one"
+        f"world.kb.yaml: the model says nothing: none of {n} answers is informative ("
+    )
+    assert f" times {most}" in problem
+    assert problem.partition("although ")[2].startswith(
+        f"{n - actual[UNSEEN].n} of the questions have an answer; allowed: at least one"
     )
 
 
-@pytest.mark.slow
-def test_a_model_that_repeats_the_question_fails(world):
-    actual = gated(world, question)
-    assert verdicts_of(actual) <= {"fail", "invalid"}
-    assert "fail" in verdicts_of(actual, ["head_to_tail"])
-    assert actual["head_to_tail[overall]"].verdict in ("fail", "invalid")
-
-
-def test_a_model_that_never_writes_the_probable_answers_fails_by_accuracy(world):
+def test_a_model_that_never_writes_the_probable_answers_is_worse_than_random(world):
     actual = gated(world, invented)
-    assert verdicts_of(actual) <= {"fail", "invalid"}
-    failed = [gate for gate in actual["monitor[P36]"].gates if gate.verdict == "fail"]
-    assert [(gate.metric, gate.rule, gate.observed) for gate in failed] == [
-        ("accuracy", "min", 0.0)
-    ]
+    assert verdicts_of(actual) <= {"invalid", "no baseline"}
+    assert actual["pooled[overall]"].verdict == "invalid"
 
 
 def test_a_model_that_knows_its_facts_gets_no_errors(world):
