@@ -43,6 +43,7 @@ _MADE = "<!-- Made by `python -m tests.reference_pages --write`. -->"
 _OWN_TABLE = ("integrity", "waivers", "gates", "overall", "unseen", "shots")
 # How figures over slices are made of those of slices.
 _OVER: Mapping[str, str] = {
+    "questions": "Over all questions alike",
     "monitor": "Means over the relations",
     "head_to_tail": "Means over the buckets that the suite has, each over the facts of all domains",
     "reliability": "Over the facts of all known or all unseen slices of a prompt setting; `c_wrong` is the "
@@ -178,6 +179,9 @@ def metrics() -> str:
             name = (
                 f"`{probe.name}`" if kind == probe.name else f"`{probe.name}`, {kind}"
             )
+            if kind in PROBES.keys() - {probe.name}:
+                parts += [f"## `{probe.name}`", f"A slice has the metrics of `{kind}`."]
+                continue
             headline = ", ".join(f"`{name}`" for name in probe.headline[kind])
             parts += [
                 f"## {name}",

@@ -98,6 +98,7 @@ _OVERALL_NAMES: Mapping[CaseKind, str] = {
     "monitor_ablated",
     "head_to_tail": "gap accuracy_head accuracy_torso accuracy_tail accuracy_top10 accuracy hallucination "
     "missing accuracy_macro hallucination_macro missing_macro",
+    "questions": "accuracy hallucination missing",
     "reliability": "nccr iur ncr ur c_wrong avg",
     "pooled": "as_expected",
 }
@@ -114,6 +115,18 @@ OVERALL_METRICS: Mapping[CaseKind, Mapping[str, Metric]] = {
     }
     for probe, names in _OVERALL_NAMES.items()
 }
+
+# What other probes call the same figure, as gates may too.
+_OTHER_NAMES = {"accuracy": "cr", "hallucination": "wr", "missing": "uninformative"}
+
+
+def by_all_names(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """Return metrics by name, and by what other probes call the same figure where no other is called so."""
+    others = {
+        other: metrics[name] for other, name in _OTHER_NAMES.items() if name in metrics
+    }
+    return {**others, **metrics}
+
 
 # A model that gives every answer the same small probability has good figures of MONITOR without knowing
 # anything, so they are shown with two others beside them.

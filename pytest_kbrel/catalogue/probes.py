@@ -30,9 +30,9 @@ from pytest_kbrel.records import (
     record,
 )
 
-# What a probe's slices are: the relations of a suite, the popularity buckets of its domains, or known and
-# unseen knowledge in each prompt setting.
-Slicing = Literal["relation", "bucket", "knowledge"]
+# What a probe's slices are: the relations of a suite, the popularity buckets of its domains, the facts' own
+# groups, or known and unseen knowledge in each prompt setting.
+Slicing = Literal["relation", "bucket", "group", "knowledge"]
 KINDS: tuple[Literal["known", "unseen"], ...] = ("known", "unseen")
 PROMPTS = ("zero-shot", "four-shot", "four-shot-2")
 SLICE_BY = ("none", "answer_type", "dataset")
@@ -161,7 +161,7 @@ _STYLE = Setting(
     options=("text", "turns"),
 )
 _WORDINGS = Setting(
-    help="In how many wordings each fact is asked: its question, then its relation's other frames.",
+    help="In how many wordings each fact is asked: its question, its other ones, its relation's other frames.",
 )
 # These depend on the order of single answers, and not on a fact's mean over its wordings.
 _ONE_WORDING = dict.fromkeys(
@@ -339,10 +339,28 @@ RELIABILITY = Probe(
     overall_by="prompt",
 )
 
+# Head-to-Tail's questions about facts of which nobody knows how popular they are.
+QUESTIONS = dataclasses.replace(
+    HEAD_TO_TAIL,
+    name="questions",
+    title="Questions",
+    slicing="group",
+    pairs=(),
+    options={
+        name: setting
+        for name, setting in HEAD_TO_TAIL.options.items()
+        if name != "bucket_by"
+    },
+    overall_needs={},
+    any_part=(),
+    subsets=(),
+)
+
 # In the order of suite files, runs and reports.
 PROBES: Mapping[ProbeName, Probe] = {
-    probe.name: probe for probe in (MONITOR, HEAD_TO_TAIL, RELIABILITY)
+    probe.name: probe for probe in (QUESTIONS, MONITOR, HEAD_TO_TAIL, RELIABILITY)
 }
+# Where two probes share them, the later one stands for both.
 _BY_SETTINGS = {probe.settings: probe for probe in PROBES.values()}
 
 

@@ -34,7 +34,7 @@ from pytest_kbrel.records import (
 REQUIRED = ("relation", "subject", "object")
 _TEXTS = ("id", "relation", "subject", "object")
 _NOTES = ("source", "licence", "dataset", "duplicate_of", "group")
-LISTS = ("aliases", "negatives")
+LISTS = ("aliases", "negatives", "wordings")
 _RANGE = Bounds(-1e300, 1e300, whole=False)
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "answer_type": ANSWER_TYPES,

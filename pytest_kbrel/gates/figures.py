@@ -213,6 +213,13 @@ def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
         return tuple(_head_to_tail(metrics, slices))
     if probe.name == "reliability":
         return tuple(_reliability(metrics, slices))
+    if probe.name == "questions":
+        # Groups are of any size, and every question counts alike.
+        members = range(len(cases))
+        return tuple(
+            _figure(name, [_term(metrics, name, members)], _mean)
+            for name in probe.overall_metrics
+        )
     # MONITOR's Table 4 has the sum of the slices / 21, which looks like a slip.
     return tuple(
         _figure(

@@ -20,6 +20,7 @@ FORMULAS: Mapping[
 ] = {
     "monitor": lambda kind, columns: monitor_metrics(columns),
     "head_to_tail": lambda kind, columns: head_to_tail_metrics(columns),
+    "questions": lambda kind, columns: head_to_tail_metrics(columns),
     "reliability": reliability_metrics,
 }
 

@@ -37,6 +37,7 @@ Keep = Callable[[Sequence[Exchange]], None]
 IMPLEMENTATIONS: Mapping[ProbeName, Callable[[Case], ProbeRun]] = {
     "monitor": monitor.run,
     "head_to_tail": head_to_tail.run,
+    "questions": head_to_tail.run,
     "reliability": reliability.run,
 }
 # How many facts are asked at a time.

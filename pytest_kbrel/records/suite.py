@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from pytest_kbrel.records.exchange import record
+from pytest_kbrel.records.exchange import record, sparse
 
 Label = Literal["correct", "wrong", "uninformative"]
 Rule = Literal["min", "max", "max_drop", "recovery", "above_control"]
@@ -43,7 +43,7 @@ LANGUAGES = (
 LANGUAGE_TAG = r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*"
 # Baselines of these names are what a paper prints, not runs.
 PUBLISHED = "published/"
-ProbeName = Literal["monitor", "head_to_tail", "reliability"]
+ProbeName = Literal["monitor", "head_to_tail", "questions", "reliability"]
 # What a case is about: a probe, or all probes of a suite together; ``test`` is a test in Python that failed
 # before it made a case.
 CaseKind = Literal[ProbeName, "pooled", "test"]
@@ -119,7 +119,7 @@ class Fact:
     may have an answer; empty: never. ``language`` is the tag ("de", "pt-BR") of what question and answer
     are in, empty for English. ``answer_range`` are the least and the greatest number, or year, that is a
     right answer, in the object's own unit; where it is given, numbers outside are wrong. ``group`` is the
-    user's own name for facts that belong together.
+    user's own name for facts that belong together. ``wordings`` are other wordings of its question.
     """
 
     id: str
@@ -140,6 +140,7 @@ class Fact:
     language: str = ""
     answer_range: tuple[float, float] | None = None
     group: str = ""
+    wordings: tuple[str, ...] = sparse(())
 
     def cluster(self, by: str) -> str:
         """Return the name of the cluster that the fact is in, one of :data:`CLUSTERS`; empty if alone."""
@@ -152,12 +153,13 @@ class Fact:
         return () if self.object is None else (self.object, *self.aliases)
 
     def questions(self, relation: Relation | None) -> tuple[str, ...]:
-        """Return the wordings of its question, each once: its own or the base frame, then other frames."""
+        """Return the wordings of its question, each once: its own or the base frame, then its other ones,
+        then other frames."""
         frames = () if relation is None else relation.frames
         texts = [frame.replace("[X]", self.subject) for frame in frames]
         if self.question is not None:
             texts[:1] = [self.question]
-        return tuple(dict.fromkeys(texts))
+        return tuple(dict.fromkeys((*texts[:1], *self.wordings, *texts[1:])))
 
 
 @record

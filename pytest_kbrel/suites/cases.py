@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, SLICE_METRICS
 from pytest_kbrel.catalogue.probes import PROBES, Slicing, reliability_slice
@@ -14,6 +14,7 @@ from pytest_kbrel.facts.distractors import (
     with_negatives,
 )
 from pytest_kbrel.facts.located import Node, unknown
+from pytest_kbrel.facts.readers.base import relation_id
 from pytest_kbrel.facts.sampling import in_domain_examples, sample
 from pytest_kbrel.records import (
     AggregateCase,
@@ -256,18 +257,44 @@ def _contexts(
 def _relation_groups(
     written: WrittenProbe, world: World
 ) -> dict[str, tuple[Fact, ...]]:
-    for part in written.slices or ():
-        if part.name not in world.relations:
-            raise part.node.error(
-                unknown("slice", part.name, world.by_relation, where=written.probe.name)
+    groups = {name: world.by_relation.get(name, ()) for name in world.relations}
+    _check_slices(written, groups)
+    return groups
+
+
+def _own_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, ...]]:
+    groups: dict[str, list[Fact]] = {}
+    rest = "other" if any(fact.group for fact in world.facts) else "all"
+    for fact in world.facts:
+        try:
+            name = relation_id(fact.group or rest)
+        except ValueError as error:
+            raise world.error(
+                fact, f"has a group that names no slice: {error}"
+            ) from None
+        if written.probe.is_overall(name):
+            raise world.error(
+                fact, f"has the group {name!r}, which names the case over all groups"
             )
-    return {name: world.by_relation.get(name, ()) for name in world.relations}
+        groups.setdefault(name, []).append(fact)
+    _check_slices(written, groups)
+    return {name: tuple(facts) for name, facts in groups.items()}
+
+
+def _check_slices(written: WrittenProbe, groups: Mapping[str, Sequence[Fact]]) -> None:
+    for part in written.slices or ():
+        if part.name not in groups:
+            full = [name for name, facts in groups.items() if facts]
+            raise part.node.error(
+                unknown("slice", part.name, full, where=written.probe.name)
+            )
 
 
 # Functions that return the facts of every slice a probe could have; those not chosen may be empty.
 _GROUPS: dict[Slicing, Callable[[WrittenProbe, World], dict[str, tuple[Fact, ...]]]] = {
     "relation": _relation_groups,
     "bucket": bucket_groups,
+    "group": _own_groups,
     "knowledge": reliability_groups,
 }
 

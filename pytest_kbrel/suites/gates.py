@@ -16,6 +16,7 @@ from pytest_kbrel.catalogue.metrics import (
     OVERALL_METRICS,
     SLICE_METRICS,
     Metric,
+    by_all_names,
 )
 from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS, GateRule
 from pytest_kbrel.facts.located import Node, located, unknown
@@ -75,13 +76,19 @@ def read_gates(
     """
     if "gates" not in entries:
         return ()
-    metrics = {**metrics, **CHANGE_METRICS}
+    metrics = {**by_all_names(metrics), **CHANGE_METRICS}
     gates: list[Gate] = []
+    stated: dict[str, str] = {}
     for name, node in entries["gates"].mapping(f"gates of {where}").items():
         if name not in metrics:
             fault = unknown("metric", name, metrics, where=f"gates of {where}")
             raise node.error(fault + _elsewhere(name))
-        gates += metric_gates(node, metrics[name])
+        metric = metrics[name]
+        if (other := stated.setdefault(metric.name, name)) != name:
+            raise node.error(
+                f"{name!r} and {other!r} of {where} are one figure; allowed: one of both"
+            )
+        gates += metric_gates(node, metric)
     return tuple(gates)
 
 

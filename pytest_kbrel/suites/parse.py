@@ -168,7 +168,7 @@ def _facts(keys: dict[str, Node]) -> tuple[tuple[Path, ...], Format]:
     if "format" in keys:
         form = FORMATS[keys["format"].choice("format", tuple(FORMATS))]
     else:
-        form = format_by_suffix(Path(nodes[0].text("facts")))
+        form = format_by_suffix(node.path.parent / nodes[0].text("facts"))
     return tuple(_file(one, "facts", folders=form.folders) for one in nodes), form
 
 
@@ -198,6 +198,8 @@ def _file(node: Node, what: str, *, folders: bool = False) -> Path:
 
 
 def _probe(probe: Probe, entry: Node, limits: Integrity) -> WrittenProbe:
+    if isinstance(entry.value, str):
+        raise entry.wrong(probe.name, "a mapping", "; a file stands under 'facts'")
     keys = {} if entry.value is None else entry.keys(probe.name, probe_keys(probe))
     settings = _wording(probe, keys)
     for name, setting in probe.options.items():

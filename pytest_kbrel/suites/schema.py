@@ -14,6 +14,7 @@ from pytest_kbrel.catalogue.metrics import (
     OVERALL_METRICS,
     SLICE_METRICS,
     Metric,
+    by_all_names,
 )
 from pytest_kbrel.catalogue.probes import (
     KINDS,
@@ -252,6 +253,7 @@ def _integrity() -> Schema:
 def _slices(probe: Probe) -> Schema:
     names: dict[Slicing, Schema] = {
         "relation": _TEXT,
+        "group": _TEXT,
         "bucket": {"type": "string", "pattern": f"-({'|'.join((*BUCKETS, TOP10))})$"},
         "knowledge": {
             "type": "string",
@@ -305,7 +307,7 @@ def _setting(probe: Probe, name: str) -> Schema:
 def _gates(metrics: Mapping[str, Metric]) -> Schema:
     refs = {
         name: {"$ref": f"#/$defs/{_shape(metric)}", "description": _about(metric)}
-        for name, metric in {**metrics, **CHANGE_METRICS}.items()
+        for name, metric in {**by_all_names(metrics), **CHANGE_METRICS}.items()
     }
     return _key("What must hold of each metric: a number, or rules.", **_object(refs))
 

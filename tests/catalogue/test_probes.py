@@ -40,7 +40,7 @@ def test_every_probe_has_a_record_an_implementation_formulas_and_keys_in_files()
         == FORMULAS.keys()
     )
     assert names_in(CaseKind) - {"test"} == OVERALL_METRICS.keys()
-    assert names_in(SliceKind) - {"reliability"} == SLICE_METRICS.keys()
+    assert names_in(SliceKind) - {"questions", "reliability"} == SLICE_METRICS.keys()
     assert PROBES.keys() <= set(SUITE_KEYS)
     properties = schema()["$defs"]["case"]["properties"]
     assert set(properties["probe"]["enum"]) == names_in(CaseKind)
@@ -55,11 +55,13 @@ def test_no_metric_belongs_to_no_probe() -> None:
 
 
 @EACH
-def test_titles_and_settings_are_of_one_probe_only(probe: Probe) -> None:
+def test_titles_are_of_one_probe_only_and_its_settings_word_it(probe: Probe) -> None:
     others = [other for other in PROBES.values() if other is not probe]
     assert probe.title
     assert probe.title not in [other.title for other in others]
-    assert probe_of_settings(probe.settings()) is probe is probe_named(probe.name)
+    assert probe_named(probe.name) is probe
+    worded_by = probe_of_settings(probe.settings())
+    assert (worded_by.cue, worded_by.places) == (probe.cue, probe.places)
 
 
 @EACH

@@ -188,7 +188,7 @@ def test_the_keys_of_the_format() -> None:
             "duplicate_of",
             "valid_until",
         ),
-        *("language", "answer_range", "group"),
+        *("language", "answer_range", "group", "wordings"),
     }
 
 

@@ -102,6 +102,8 @@ reliability:
     + "    ird: {le: 1, max_rise: 0.5}\n    anchor_prob: {ge: 0, min_relative_change: -0.2}\n"
     + "    pfd: {threshold: 0.5, max_increase: 0.2, recovery_threshold: 0.9}\n"
     + "head_to_tail: {gates: {accuracy: {max_decrease: 0.1}}, overall: {gates: {gap: {threshold: 0.1}}}}\n",
+    "names of other probes' figures": HEAD
+    + "reliability:\n  gates: {accuracy: 0.1, hallucination: {max: 1}, missing: 0.9}\n",
     "gates over everything, and waivers": HEAD
     + "monitor:\n"
     + "overall: {gates: {as_expected: {min: 0.1, max_drop: 0.01, recovery: 0.9}}}\n"

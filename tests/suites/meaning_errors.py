@@ -16,6 +16,11 @@ MEANING_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         3,
         ("retrieval of reliability must be tfidf", "found 'aaa"),
     ),
+    "one figure by two names": (
+        HEAD + "reliability:\n  gates:\n    cr: 0.1\n    accuracy: 0.1\n",
+        6,
+        ("'accuracy' and 'cr' of reliability are one figure; allowed: one of both",),
+    ),
     "duplicate key": (
         HEAD + "monitor:\nseed: 1\nmonitor:\n",
         5,

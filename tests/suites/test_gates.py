@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -21,6 +22,7 @@ from pytest_kbrel.catalogue.probes import (
     PROBES,
 )
 from pytest_kbrel.records import Integrity
+from pytest_kbrel.suites import load_suite
 from pytest_kbrel.suites.gates import (
     LIMITS,
     REFUSED,
@@ -28,6 +30,7 @@ from pytest_kbrel.suites.gates import (
     as_gate,
 )
 from pytest_kbrel.suites.schema import make_schema
+from tests.suites.examples import HEAD
 
 SAME = {
     "min": "gte ge minimum",
@@ -99,10 +102,12 @@ def test_what_a_metric_needs() -> None:
             ),
         },
         "head_to_tail": once,
+        "questions": once,
         "reliability": once,
     }
     assert {name: dict(probe.overall_needs) for name, probe in PROBES.items()} == {
         "monitor": {},
+        "questions": {},
         "head_to_tail": {
             "gap": ("head", "tail"),
             **{
@@ -200,3 +205,18 @@ def test_the_examples_of_the_documentation_are_right_by_the_schema(page: str) ->
 
 def test_every_limit_can_be_stated() -> None:
     assert tuple(LIMITS) == tuple(field.name for field in dataclasses.fields(Integrity))
+
+
+def test_a_figure_may_have_the_name_that_another_probe_gives_it(
+    suite_file: Callable[..., Path],
+) -> None:
+    text = (
+        HEAD
+        + "reliability: {gates: {accuracy: 0.1, hallucination: 0.9, missing: 0.8}}\n"
+    )
+    (case,) = load_suite(suite_file(text)).cases
+    assert [(gate.metric, gate.rule) for gate in case.gates] == [
+        ("cr", "min"),
+        ("wr", "max"),
+        ("uninformative", "max"),
+    ]

@@ -11,9 +11,11 @@ from pytest_kbrel.facts.readers.base import Ids, Reader, Relations, Row
 from pytest_kbrel.facts.readers.head_to_tail import read_head_to_tail
 from pytest_kbrel.facts.readers.own import read_csv, read_jsonl, read_parquet
 from pytest_kbrel.facts.readers.questions import (
+    is_question_table,
     read_nq_open,
     read_popqa,
     read_qa,
+    read_question_table,
     read_simpleqa,
     read_triviaqa,
 )
@@ -57,6 +59,7 @@ _TABLE: tuple[tuple[str, str, Reader], ...] = (
     ("triviaqa", "TriviaQA", read_triviaqa),
     ("simpleqa", "SimpleQA and SimpleQA Verified, CSV", read_simpleqa),
     ("qa", "questions with answers, or with none (SeenQA, UnseenQA)", read_qa),
+    ("questions", "own questions, CSV: question, answer", read_question_table),
     ("jsonl", "own facts, JSON Lines", read_jsonl),
     ("csv", "own facts, CSV", read_csv),
     ("parquet", 'own facts, Parquet; needs the extra "data"', read_parquet),
@@ -81,8 +84,14 @@ def format_of(name: str) -> Format:
 
 
 def format_by_suffix(path: Path) -> Format:
-    """Return the format of a facts file that names none: own CSV and Parquet go by their suffix."""
-    return FORMATS.get(path.suffix.lower().removeprefix("."), FORMATS["jsonl"])
+    """Return the format of a facts file that names none: one's own by its suffix, a table by its header too.
+
+    ``path`` may be no file.
+    """
+    suffix = path.suffix.lower().removeprefix(".")
+    own = suffix if suffix in ("csv", "parquet") else "jsonl"
+    is_questions = suffix in ("csv", "tsv") and is_question_table(path)
+    return FORMATS["questions" if is_questions else own]
 
 
 def read_own_facts(path: Path) -> tuple[Fact, ...]:

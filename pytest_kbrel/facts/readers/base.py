@@ -217,7 +217,7 @@ def relation_id(name: str) -> str:
     words = re.sub(r"[^A-Za-z0-9_.]+", "_", plain).strip("_.")
     if not words:
         raise ValueError(
-            f"a relation needs a name with ASCII letters or digits, found {describe(name)}"
+            f"a name needs ASCII letters or digits, found {describe(name)}"
         )
     return words
 

@@ -25,7 +25,7 @@ from pytest_kbrel.facts.readers.base import (
     json_list,
     rows,
 )
-from pytest_kbrel.facts.readers.streams import table
+from pytest_kbrel.facts.readers.streams import delimiter_of, table
 from pytest_kbrel.records import Fact
 from pytest_kbrel.untrusted import LINE, size
 
@@ -50,7 +50,7 @@ def read_jsonl(path: Path, relations: Relations) -> Iterator[Row]:
 
 def read_csv(path: Path, relations: Relations) -> Iterator[Row]:
     """Read a table with a header of the facts format's keys; lists stand as JSON in their cells."""
-    source = table(path, ",")
+    source = table(path, delimiter_of(path))
     line, header = next(source)
     if isinstance(header, SuiteError):
         raise header
@@ -103,8 +103,7 @@ def _table(
 ) -> Iterator[Row]:
     for name in columns:
         if name not in KEYS:
-            hint = "; columns are separated by commas" if len(columns) == 1 else ""
-            raise SuiteError(unknown("column", name, KEYS) + hint, path, line)
+            raise SuiteError(unknown("column", name, KEYS), path, line)
     for name in REQUIRED:
         if name not in columns:
             fault = f"no column {name!r}; found: {', '.join(columns)}"

@@ -1,4 +1,4 @@
-"""Readers of question files: PopQA, NQ-open, TriviaQA, SimpleQA, and those of many makers (SeenQA, ...)."""
+"""Readers of question files: a table of one's own, PopQA, NQ-open, TriviaQA, SimpleQA, those of many makers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from pytest_kbrel.errors import SuiteError, nearest
+from pytest_kbrel.facts.files import REQUIRED
 from pytest_kbrel.facts.located import (
     describe,
     json_object,
     json_rows,
     open_file,
     require_keys,
+    unknown,
 )
 from pytest_kbrel.facts.readers.base import (
     Relations,
@@ -28,7 +30,7 @@ from pytest_kbrel.facts.readers.base import (
     rows,
     with_answers,
 )
-from pytest_kbrel.facts.readers.streams import elements, table
+from pytest_kbrel.facts.readers.streams import delimiter_of, elements, table
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType
 from pytest_kbrel.resources import tsv_rows
 
@@ -44,6 +46,58 @@ _TYPES = {
     for maker, kind, words in tsv_rows("facts/readers/answer_types.tsv")
     for word in words.split()
 }
+
+
+_TABLE = ("question", "answer")
+_COLUMNS = (*_TABLE, "question_2", "group", "language", "id")
+
+
+def is_question_table(path: Path) -> bool:
+    """Return True if the header of a table has columns of a question table and none that facts need."""
+    try:
+        _, header = next(table(path, delimiter_of(path)))
+    except SuiteError:
+        # Whoever reads the file says what is wrong with it.
+        return False
+    names = set() if isinstance(header, SuiteError) else {*header}
+    return not names.isdisjoint(_TABLE) and names.isdisjoint(REQUIRED)
+
+
+def read_question_table(path: Path, relations: Relations) -> Iterator[Row]:
+    """Read a table with a question and its right answers, parted by ``|``, in each row.
+
+    ``question_2`` is another wording; it, ``group``, ``language`` and ``id`` may be left out. A question that
+    stands twice is an error. All questions are one relation.
+    """
+    source = table(path, delimiter_of(path))
+    line, header = _header(path, source, "a question table", *_TABLE)
+    for name in header:
+        if name not in _COLUMNS:
+            raise SuiteError(unknown("column", name, _COLUMNS), path, line)
+    relation = relations.add("questions")
+    first: dict[str, int] = {}
+
+    def fact(piece: tuple[int, dict[str, str]]) -> Mapping[str, Any]:
+        line, cells = piece
+        question = clean("question", cells.get("question"))
+        if (before := first.setdefault(question.casefold(), line)) != line:
+            raise ValueError(
+                f"the question stands twice, first on line {before}; allowed: once, with all right answers "
+                "in one cell: London|Greater London"
+            )
+        return {
+            **answered(
+                relation, question, "answer", cells.get("answer", "").split("|")
+            ),
+            **{name: cells.get(name) for name in ("group", "language", "id")},
+            "wordings": cells.get("question_2"),
+        }
+
+    numbered = (
+        (line, cells if isinstance(cells, SuiteError) else (line, cells))
+        for line, cells in source
+    )
+    return rows(path, numbered, fact)
 
 
 def read_qa(path: Path, relations: Relations) -> Iterator[Row]:
@@ -198,7 +252,7 @@ def read_simpleqa(path: Path, relations: Relations) -> Iterator[Row]:
     more numbers than one (feet and inches, dates); "(or X)" becomes an alias.
     """
     source = table(path, ",")
-    header = _header(path, source, "SimpleQA", "problem", "answer")
+    _, header = _header(path, source, "SimpleQA", "problem", "answer")
     name, label = "simpleqa", "SimpleQA"
     if "original_index" in header:
         name, label = "simpleqa-verified", "SimpleQA Verified"
@@ -208,7 +262,7 @@ def read_simpleqa(path: Path, relations: Relations) -> Iterator[Row]:
 
 def _header(
     path: Path, source: Iterator[Piece], maker: str, *columns: str
-) -> dict[str, str]:
+) -> tuple[int, dict[str, str]]:
     line, header = next(source)
     if isinstance(header, SuiteError):
         raise header
@@ -216,7 +270,7 @@ def _header(
         require_keys(header, *columns)
     except ValueError as error:
         raise SuiteError(f"not {maker}'s header: {error}", path, line) from None
-    return header
+    return line, header
 
 
 def _simpleqa_fact(value: Mapping[str, str], relation: str) -> Mapping[str, Any]:

@@ -16,14 +16,25 @@ from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import DEEPEST, LINE, lines, size
 
 
+def delimiter_of(path: Path) -> str:
+    """Return what parts the columns of a table in its first line: a comma, a semicolon or a tab.
+
+    Spreadsheets write semicolons where the comma is the decimal point.
+    """
+    with open_file(path) as stream:
+        head = stream.readline(_CHUNK).decode("utf-8", "replace")
+    return max(",;\t", key=head.count)
+
+
 def table(
     path: Path, delimiter: str
 ) -> Iterator[tuple[int, dict[str, str] | SuiteError]]:
     """Yield the rows of a table by column, each with the line on which it begins; empty cells are left out.
 
     The first yielded is the header: every column with its own name. Cells may be quoted, quotes are doubled
-    inside, and a quoted cell may go over several lines. A row that has not the header's number of cells is
-    yielded as an error. Raises ``SuiteError`` where the file cannot be read or has no header.
+    inside, and a quoted cell may go over several lines. Rows of blank cells are left out. A row that has not
+    the header's number of cells is yielded as an error. Raises ``SuiteError`` where the file cannot be read
+    or has no header.
     """
     with open_file(path) as stream:
         begun = 0
@@ -53,7 +64,7 @@ def table(
                 "".join(cells).encode()
             except UnicodeEncodeError as error:
                 byte = ord(error.object[error.start]) - 0xDC00
-                fault = f"not UTF-8: found byte 0x{byte:02x}"
+                fault = f"not UTF-8: found byte 0x{byte:02x}; allowed: UTF-8, which spreadsheets call CSV UTF-8"
                 yield line, SuiteError(fault, path, line)
                 continue
             except csv.Error as error:
@@ -61,7 +72,7 @@ def table(
                 continue
             except ValueError as error:
                 raise SuiteError(str(error), path, line) from None
-            if not cells:
+            if not any(map(str.strip, cells)):
                 continue
             if not columns:
                 columns = [cell.strip() for cell in cells]

@@ -24,6 +24,7 @@ SILENT = {
     "language": "de",
     "answer_range": (1.0, 2.0),
     "group": "g",
+    "wordings": ("Seat of government?",),
 }
 
 

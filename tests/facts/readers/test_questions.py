@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.facts.readers import read_own_facts
 from tests.facts.readers.conftest import Read, lines
 
 
@@ -172,7 +174,7 @@ def test_questions_without_an_answer(read_text: Read) -> None:
         ),
         (
             {"question": "Who?", "answer": "x", "dataset": "日本"},
-            "a relation needs a name with ASCII letters",
+            "a name needs ASCII letters or digits",
         ),
     ],
 )
@@ -362,3 +364,73 @@ def test_another_table_is_refused(read_text: Read) -> None:
         match=r"not SimpleQA's header: the key 'problem' is missing; found: question",
     ):
         read_text("simpleqa", "q.csv", "question,answer\nWho?,Jo\n")
+
+
+TABLE = (
+    "question,answer,question_2,group,language\n"
+    "Capital of Peru?,Lima|Ciudad de los Reyes,Which city governs Peru?,South America,\n"
+    '"Hauptstadt, von Peru?",Lima,,,de\n'
+)
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [
+        TABLE.encode(),
+        # As spreadsheets save it: BOM, semicolons, CRLF, and rows that were cleared.
+        TABLE.replace(",", ";")
+        .replace("; von", ", von")
+        .replace("\n", "\r\n")
+        .encode("utf-8-sig")
+        + b";;;;\r\n",
+        TABLE.replace(",", "\t").replace("\t von", ", von").encode(),
+    ],
+    ids=["commas", "semicolons", "tabs"],
+)
+def test_a_table_of_questions(read_text: Read, saved: bytes) -> None:
+    result = read_text("questions", "q.csv", saved)
+    assert not result.errors
+    first, second = result.facts
+    assert (first.question, first.object) == ("Capital of Peru?", "Lima")
+    assert first.aliases == ("Ciudad de los Reyes",)
+    assert first.wordings == ("Which city governs Peru?",)
+    assert (first.group, first.language) == ("South America", "")
+    assert second.question == "Hauptstadt, von Peru?"
+    assert (second.group, second.language, second.wordings) == ("", "de", ())
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("Where?,", "'answer' must hold at least one answer, found none"),
+        ("Where?,|", "'answer' must hold at least one answer, found none"),
+        (",Lima", "'question' must be text or a number, found nothing"),
+        ("who?,Ann", "the question stands twice, first on line 2; .* in one cell"),
+    ],
+)
+def test_a_broken_row_of_a_table_of_questions(
+    read_text: Read, row: str, message: str
+) -> None:
+    (error,) = read_text(
+        "questions", "q.csv", f"question,answer\nWho?,Ann\n{row}\n"
+    ).errors
+    assert re.search(f"q.csv:3: {message}", error)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (
+            "question,gruop,answer",
+            "q.csv:1: unknown column 'gruop'.*did you mean 'group'",
+        ),
+        ("question,group", "q.csv:1: .*'answer' is missing; found: question, group"),
+    ],
+)
+def test_a_wrong_header_of_a_table_of_questions(
+    tmp_path: Path, header: str, message: str
+) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text(f"{header}\nWho?,Ann\n")
+    with pytest.raises(SuiteError, match=message):
+        read_own_facts(path)

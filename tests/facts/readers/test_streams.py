@@ -56,7 +56,10 @@ def test_lines_empty_cells_and_broken_rows(tmp_path: Path) -> None:
         (5, {"a": "2"}),
         (6, f"{path}:6: found 1 cells, the header has 2: a, b"),
         (7, f"{path}:7: not a row of the table: ',' expected after '\"'"),
-        (8, f"{path}:8: not UTF-8: found byte 0xff"),
+        (
+            8,
+            f"{path}:8: not UTF-8: found byte 0xff; allowed: UTF-8, which spreadsheets call CSV UTF-8",
+        ),
         (9, {"a": "6", "b": "w"}),
     ]
 

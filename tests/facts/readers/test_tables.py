@@ -45,7 +45,7 @@ def test_the_formats_there_are() -> None:
             "jsonl",
             "csv",
         ),
-        *("parquet", "simpleqa"),
+        *("parquet", "simpleqa", "questions"),
     }
 
 
