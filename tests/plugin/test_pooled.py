@@ -41,7 +41,7 @@ def test_the_pooled_case_is_decided_over_all_answers_of_the_suite(
     result = pytester.runpytest(*GATE, "-v")
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["*suites/mini.kb.yaml::pooled?overall? *PASSED*"])
-    case, good = pooled(), {"seen": "cr", "unseen": "ur", "places": "accuracy"}
+    case, good = pooled(), {"known": "cr", "unseen": "ur", "places": "accuracy"}
     right = sum(
         one["n"] * one["metrics"][good[one["slice"].partition("-")[0]]]["value"]
         for one in slices()
