@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Python compiles what it imports, which is a small part of what is installed.
-INSTALL := $(BIN)/python -m pip --disable-pip-version-check --quiet install --no-compile
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) --quiet install --no-compile
 # What is imported is compiled once, even where the environment says otherwise: tests start many processes.
 export PYTHONDONTWRITEBYTECODE :=
 # Nothing kept: in a clone the code that makes the answers changes between two runs.
@@ -94,18 +95,23 @@ audit: $(VENV)/.audit
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+.*//' > $(VENV)/installed.txt
 	$(BIN)/pip-audit --requirement $(VENV)/installed.txt --no-deps --disable-pip --strict --progress-spinner off
 
-wheel: $(VENV)/.test
+# What `pip install` takes until there is a release.
+wheel: $(VENV)/bin/python
 	rm -rf dist
-	$(BIN)/python -m hatchling build -t wheel
+	$(PIP) wheel --quiet --no-deps --wheel-dir dist .
+	@ls dist/*.whl
 
 clean:
 	rm -rf $(VENV) dist build kbrel-report* .kbrel-cache .mutants
 
 $(VENV)/bin/python:
+	@echo "Making $(VENV), the Python environment of this clone"
 	$(PYTHON) -m venv $(VENV)
 
+# Not quiet: torch alone takes minutes.
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(INSTALL) -c constraints.txt -e ".[all]"
+	@echo "Installing torch and the other packages into $(VENV), once: some minutes"
+	$(PIP) install --no-compile -c constraints.txt -e ".[all]"
 	touch $@
 
 # The pip that comes with Python 3.11 does not know dependency groups.

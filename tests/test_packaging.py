@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -90,3 +91,31 @@ def test_an_installed_package_finds_what_it_carries(wheel, tmp_path):
     )
     assert '"$schema"' in kbrel("schema", "suite")
     assert '"$schema"' in kbrel("schema", "report")
+
+
+def test_a_clone_without_the_packages_of_the_tests_collects_the_others(tmp_path):
+    (tmp_path / "hypothesis.py").write_text(
+        "raise ImportError(\"No module named 'hypothesis'\")"
+    )
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--co",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:hypothesispytest",
+            "tests/test_printing.py",
+            "tests/test_bounds.py",
+        ],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "tests/test_printing.py:1: make test installs what it needs" in run.stdout
+    assert "tests/test_bounds.py::" in run.stdout

@@ -53,11 +53,15 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0, or 2 with a message on standard error when the user must mend something.
 
+    Without arguments it prints the list of commands.
     With ``--json`` standard output is one JSON document then too: ``{"error": ...}``. Raises ``SystemExit``
     with status 2 for a call that argparse refuses.
     """
     given = sys.argv[1:] if arguments is None else arguments
     parser = command_parser()
+    if not given:
+        parser.print_help()
+        return 0
     try:
         if given and given[0] in _GONE:
             parser.error(f"{given[0]} was removed; {_GONE[given[0]]}")

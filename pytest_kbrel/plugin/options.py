@@ -47,13 +47,26 @@ _LONG = ("model_args", "judge_args", "baseline_reason")
 # How alike, of 1, a variable must be to one of ours: KB_MODLE is, a project's own KB_MODEL_DIR is not.
 _ALIKE = 0.75
 _VARIABLE = "KB_"
+# The flags of a first gate, which ``pytest --help`` has in a group of their own.
+_FIRST = (
+    "model",
+    "model_args",
+    "apply_chat_template",
+    "baseline",
+    "baseline_model",
+    "baseline_update",
+)
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare every flag and ini key; environment variables need no declaration."""
-    group = parser.getgroup(
-        "kbrel", "reliability of a language model's knowledge (pytest-kbrel)"
+    first, rest = (
+        parser.getgroup(name, f"pytest-kbrel: {about}")
+        for name, about in (
+            ("kbrel", "gate a language model's knowledge"),
+            ("kbrel-further", "further flags"),
+        )
     )
     for flag in FLAGS:
         tail = f" (default: {flag.default})" if flag.default else ""
@@ -63,7 +76,7 @@ def add_options(parser: pytest.Parser) -> None:
         )
         if flag.bare is not None:
             extra |= {"nargs": "?", "const": flag.bare}
-        group.addoption(
+        (first if flag.name in _FIRST else rest).addoption(
             flag.flag,
             dest=flag.ini,
             default=None,
@@ -71,7 +84,7 @@ def add_options(parser: pytest.Parser) -> None:
             **extra,
         )
         parser.addini(flag.ini, flag.help, type="string", default=None)
-    add_gone_flags(group)
+    add_gone_flags(rest)
 
 
 def is_active(config: pytest.Config) -> bool:
@@ -334,15 +347,15 @@ FLAGS = (
         help="Blessed run to compare with, or a paper's figures: published/...",
     ),
     Flag(
+        name="baseline_model",
+        metavar="SPEC",
+        help="Model to compare with in place of a baseline: it is asked the same prompts in this session",
+    ),
+    Flag(
         name="baseline_update",
         metavar="NAME",
         bare="",
         help="Bless this run under NAME (default: the name given to --kb-baseline) if it is complete",
-    ),
-    Flag(
-        name="baseline_model",
-        metavar="SPEC",
-        help="Model to compare with in place of a baseline: it is asked the same prompts in this session",
     ),
     Flag(
         name="baseline_reason",

@@ -20,6 +20,7 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.evaluation.model_pool import helper_spec
+from pytest_kbrel.facts.located import nearest_file
 from pytest_kbrel.models.arguments import public
 from pytest_kbrel.models.cache.store import FILE, Store, network_of
 from pytest_kbrel.models.openai.spec import BUDGETS
@@ -34,9 +35,10 @@ from pytest_kbrel.models.registry import (
 )
 from pytest_kbrel.plugin.options import is_explicit, is_on_command_line, origin_of
 from pytest_kbrel.plugin.settings import only_one
+from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, Case, Suite, is_published
 from pytest_kbrel.replay.joined import read_runs
-from pytest_kbrel.reports import REPORT_FILES
+from pytest_kbrel.reports import PREVIOUS, REPORT, REPORT_FILES
 from pytest_kbrel.settings import FACTS, RULES, Settings
 from pytest_kbrel.words import NO_CACHE
 
@@ -60,6 +62,7 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
 
     Raises :class:`KbrelError` or ``UsageError``.
     """
+    _check_paths(config)
     _check_output(settings.output_path)
     for name, other, why in _ONLY_ONE:
         if getattr(settings, name) and getattr(settings, other):
@@ -92,6 +95,16 @@ def _read_baseline(config: pytest.Config, settings: Settings) -> Baseline:
     try:
         return read_baseline(name, config.rootpath)
     except KbrelError as error:
+        folder = Path(name).parent if Path(name).name == REPORT else Path(name)
+        if (folder / REPORT).is_file():
+            if folder.resolve() == settings.output_path.resolve():
+                # A session that does not start moves the older report there.
+                folder /= PREVIOUS
+            raise pytest.UsageError(
+                f"{origin_of(config, 'baseline')}: {name} is the report of a run and no baseline; allowed: "
+                f"compare two reports with 'kbrel compare {folder} OTHER', or bless this one: "
+                f"pytest SUITES --kb-from-run={folder} --kb-baseline-update=NAME"
+            ) from None
         # A mistyped name is not one to bless.
         mistyped = is_explicit(config, "baseline") and "did you mean" in str(error)
         if mistyped or is_published(name) or is_there(name, config.rootpath):
@@ -186,6 +199,16 @@ def _check_budgets(config: pytest.Config, settings: Settings) -> None:
                 f"{origin} with --kb-use-cache={NO_CACHE}, so that no answer would be kept for the run that "
                 "goes on; allowed: a folder"
             )
+
+
+def _check_paths(config: pytest.Config) -> None:
+    """Raise ``UsageError`` for a path to tests that leads nowhere, which pytest would say only later."""
+    for argument in () if config.option.pyargs else config.args:
+        name = argument.partition("::")[0]
+        path = config.invocation_params.dir / name
+        if not path.exists():
+            hint = nearest_file(path) or "; kbrel init copies a suite to suites/"
+            raise pytest.UsageError(printable(f"{name}: no such file or folder{hint}"))
 
 
 def _check_output(directory: Path) -> None:

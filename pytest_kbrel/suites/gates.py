@@ -6,19 +6,22 @@ A gate may also be written as users of other tools do; each synonym has one prec
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_kbrel.bounds import SHARE_OR_NONE, shown
 from pytest_kbrel.catalogue.metrics import (
     CHANGE_METRICS,
     CONTROLS,
+    METRICS,
     OVERALL_METRICS,
     SLICE_METRICS,
     Metric,
     by_all_names,
 )
+from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS, GateRule
+from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located import Node, located, unknown
 from pytest_kbrel.records import RULES, Gate, Integrity, Rule, Waiver
 from pytest_kbrel.resources import tsv_rows
@@ -59,6 +62,11 @@ def _texts(table: str) -> dict[str, str]:
     return {name: text for kind, name, text in rows if kind == table}
 
 
+# What messages call the outermost mapping.
+SUITE = "a suite file"
+_RULE_NAMES = {*GATE_RULES, *SYNONYMS}
+
+
 # Rules of other tools without an exact equal here, each with what to write instead.
 REFUSED = _texts("refused")
 # The meaning of each limit of integrity; the JSON Schema follows it.
@@ -80,6 +88,8 @@ def read_gates(
     gates: list[Gate] = []
     stated: dict[str, str] = {}
     for name, node in entries["gates"].mapping(f"gates of {where}").items():
+        if name in _RULE_NAMES:
+            raise _too_high(node, name, f"gates of {where}")
         if name not in metrics:
             fault = unknown("metric", name, metrics, where=f"gates of {where}")
             raise node.error(fault + _elsewhere(name))
@@ -90,6 +100,31 @@ def read_gates(
             )
         gates += metric_gates(node, metric)
     return tuple(gates)
+
+
+def keys_beside_gates(
+    node: Node, what: str, allowed: Sequence[str], required: Sequence[str] = ()
+) -> dict[str, Node]:
+    """Return ``node.keys`` of a mapping that has gates, or gates in its mappings.
+
+    Raises ``SuiteError`` that says where a gate belongs which stands a level too high.
+    """
+    for key, entry in node.mapping(what).items():
+        if key not in allowed and key in ("gates", *METRICS, *_RULE_NAMES):
+            raise _too_high(entry, key, what)
+    return node.keys(what, allowed, required)
+
+
+def _too_high(node: Node, key: str, what: str) -> SuiteError:
+    """Return the error of a rule, a metric or ``gates`` above the level where it belongs."""
+    if key == "gates":
+        allowed = f"in {', '.join(PROBES)} or overall"
+    elif key in _RULE_NAMES:
+        allowed = f"in a metric: gates: {{METRIC: {{{key}: ...}}}}"
+    else:
+        inside = "a probe" if what == SUITE else what
+        allowed = f"in gates of {inside}: gates: {{{key}: ...}}"
+    return node.error(f"{key!r} stands too high in {what}; allowed: {allowed}")
 
 
 def _elsewhere(name: str) -> str:

@@ -32,7 +32,13 @@ from pytest_kbrel.records import (
     record,
     template_error,
 )
-from pytest_kbrel.suites.gates import read_gates, read_integrity, read_waivers
+from pytest_kbrel.suites.gates import (
+    SUITE,
+    keys_beside_gates,
+    read_gates,
+    read_integrity,
+    read_waivers,
+)
 
 SUITE_KEYS = (
     "suite",
@@ -122,7 +128,7 @@ class WrittenSuite:
 def read_suite_file(path: Path) -> WrittenSuite:
     """Read and check a suite file; raises ``SuiteError`` with the line of the first mistake."""
     root = read_document(path)
-    keys = root.keys("a suite file", SUITE_KEYS, required=("suite", "facts"))
+    keys = keys_beside_gates(root, SUITE, SUITE_KEYS, ("suite", "facts"))
     name = keys["suite"].text("suite")
     facts, form = _facts(keys)
     relations = _relations(keys, facts[0]) if "relations" in keys or form.own else None
@@ -200,7 +206,11 @@ def _file(node: Node, what: str, *, folders: bool = False) -> Path:
 def _probe(probe: Probe, entry: Node, limits: Integrity) -> WrittenProbe:
     if isinstance(entry.value, str):
         raise entry.wrong(probe.name, "a mapping", "; a file stands under 'facts'")
-    keys = {} if entry.value is None else entry.keys(probe.name, probe_keys(probe))
+    keys = (
+        {}
+        if entry.value is None
+        else keys_beside_gates(entry, probe.name, probe_keys(probe))
+    )
     settings = _wording(probe, keys)
     for name, setting in probe.options.items():
         if name in keys:
@@ -230,7 +240,11 @@ def _probe(probe: Probe, entry: Node, limits: Integrity) -> WrittenProbe:
 def _overall_gates(
     node: Node | None, metrics: Mapping[str, Metric], what: str
 ) -> tuple[Gate, ...]:
-    return read_gates(node.keys(what, ("gates",)), metrics, what) if node else ()
+    return (
+        read_gates(keys_beside_gates(node, what, ("gates",)), metrics, what)
+        if node
+        else ()
+    )
 
 
 def _cluster(keys: Mapping[str, Node], where: str) -> str:
@@ -329,7 +343,11 @@ def _slice(
 ) -> WrittenSlice:
     _check_name(probe, name, node, str(settings.get("slice_by", "none")))
     where = f"slice {name} of {probe.name}"
-    keys = {} if node.value is None else node.keys(where, slice_keys(probe, name))
+    keys = (
+        {}
+        if node.value is None
+        else keys_beside_gates(node, where, slice_keys(probe, name))
+    )
     wordings = None
     if WORDINGS in keys:
         bounds = probe.options[WORDINGS].bounds

@@ -7,6 +7,11 @@ import pytest
 from pytest_kbrel.cli import main
 
 
+def test_without_a_command_the_list_of_commands_is_printed(capsys):
+    assert main([]) == 0
+    assert "compare" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("of", ["suite", "report"])
 def test_schema_prints_a_json_schema(of, capsys):
     assert main(["schema", of]) == 0
@@ -18,7 +23,6 @@ def test_schema_prints_a_json_schema(of, capsys):
 @pytest.mark.parametrize(
     ("call", "found"),
     [
-        ([], "required: COMMAND"),
         (["labels", "run", "--number", "0"], "found '0'; allowed: a whole number"),
         (["cache", "info"], "cache was removed; delete the folder .kbrel-cache"),
     ],

@@ -33,6 +33,9 @@ FLAGS = [
     (f"{SERVED} --kb-judge-args=base_ulr=x", "--kb-judge: *mean 'base_url'*"),
     (f"{MODEL} --kb-judge-args=base_url=http://x", "*base_url=*for no model here*"),
     (f"{MODEL} --kb-baseline=referense", "*referense*"),
+    (f"{MODEL} --kb-baseline=report", "--kb-baseline: report is the *compare report *"),
+    ("--kb-model=./nowhere --kb-baseline=x", "./nowhere: no such folder*"),
+    (f"{MODEL} suites/../x --kb-baseline=x", "suites/../x: no such file or folder*"),
     (f"{MODEL} --kb-baseline=./foreign", "*foreign*"),
     (f"{MODEL} --kb-baseline=published/monitor/vicua-7b", "*monitor/vicuna-7b'*"),
     (
@@ -64,7 +67,7 @@ FLAGS = [
 @pytest.mark.parametrize(("flags", "message"), FLAGS)
 def test_a_usage_error_is_one_line(pytester, mini_suite, monkeypatch, flags, message):
     mini_suite(SUITE)
-    for name in ("w.kb.yml", "foreign/baseline.json"):
+    for name in ("w.kb.yml", "foreign/baseline.json", "report/report.json"):
         path = pytester.path / ("" if "/" in name else "suites") / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(GATED, encoding="utf-8")

@@ -218,6 +218,36 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         4,
         ("unknown slice 'geography'",),
     ),
+    "gates of no probe": (
+        HEAD + "gates: {accuracy: {min: 0.1}}\nmonitor:\n",
+        3,
+        ("'gates' stands too high in a suite file", "in monitor, head_to_tail"),
+    ),
+    "metric beside gates": (
+        HEAD + "monitor:\n  accuracy: {min: 0.1}\n",
+        4,
+        ("'accuracy' stands too high in monitor", "in gates of monitor: gates: {acc"),
+    ),
+    "metric in a suite": (
+        HEAD + "accuracy: {min: 0.1}\nmonitor:\n",
+        3,
+        ("'accuracy' stands too high in a suite file", "in gates of a probe"),
+    ),
+    "rule beside gates": (
+        HEAD + "monitor:\n  max_drop: 0.1\n",
+        4,
+        ("'max_drop' stands too high in monitor", "gates: {METRIC: {max_drop: ...}}"),
+    ),
+    "rule without a metric": (
+        HEAD + "monitor:\n  gates: {lte: 0.1}\n",
+        4,
+        ("'lte' stands too high in gates of monitor", "in a metric"),
+    ),
+    "figure beside gates over slices": (
+        HEAD + "monitor:\n  overall: {monitor: {max: 1}}\n",
+        4,
+        ("'monitor' stands too high in overall of monitor", "in gates of overall"),
+    ),
     "gates as a list": (
         HEAD + "monitor:\n  gates: [accuracy]\n",
         4,
