@@ -34,7 +34,8 @@ from pytest_kbrel.records import (
 # groups, or known and unseen knowledge in each prompt setting.
 Slicing = Literal["relation", "bucket", "group", "knowledge"]
 KINDS: tuple[Literal["known", "unseen"], ...] = ("known", "unseen")
-PROMPTS = ("zero-shot", "four-shot", "four-shot-2")
+# The first one is that of slices whose names have no setting.
+PROMPTS = ("auto", "zero-shot", "few-shot", "four-shot", "four-shot-2", "chat")
 SLICE_BY = ("none", "answer_type", "dataset")
 # The most popular tenth of a domain's head; the other buckets share out all facts.
 TOP10 = "top10"
@@ -261,11 +262,12 @@ HEAD_TO_TAIL = Probe(
         "max_new_tokens": _NEW_TOKENS,
     },
     wording={
-        "prompt": "Which examples are shown, the text with {examples} and {question}, or both.",
+        "prompt": "Which examples are shown, the text with {examples} and {question}, or both; auto: chat "
+        "under a chat template, few-shot without.",
         **_AROUND,
     },
     places={"prompt": _EXAMPLES},
-    prompts=("few-shot", "zero-shot", "in-domain", "concise"),
+    prompts=("auto", "few-shot", "zero-shot", "in-domain", "concise", "chat"),
     chunk=16384,
     setting_needs=_ONE_WORDING,
     overall_needs={
@@ -324,10 +326,13 @@ RELIABILITY = Probe(
     },
     wording={
         "prompt": "The text around a question, with {examples} and {question}.",
-        "choice_prompt": "The text of a multiple-choice question, with {question} and {options}.",
+        "choice_prompt": "The text of a multiple-choice question, with {examples}, {question} and {options}.",
         **_AROUND,
     },
-    places={"prompt": _EXAMPLES, "choice_prompt": (("question", "options"), ())},
+    places={
+        "prompt": _EXAMPLES,
+        "choice_prompt": (("question", "options"), ("examples",)),
+    },
     own_keys=("relations", "unseen", "shots"),
     chunk=512,
     setting_needs=_ONE_WORDING,
@@ -375,13 +380,16 @@ def probe_named(kind: CaseKind | str) -> Probe | None:
 
 
 _RELIABILITY_SLICE = re.compile(
-    rf"({'|'.join(KINDS)})(?:-(.+?))?-({'|'.join(PROMPTS)})"
+    rf"({'|'.join(KINDS)})(?:-(.+?))??(?:-({'|'.join(PROMPTS[1:])}))?"
 )
 
 
 @record
 class ReliabilitySlice:
-    """The parts of a reliability slice's name; ``group`` is empty where the suite makes no groups."""
+    """The parts of a reliability slice's name; ``group`` is empty where the suite makes no groups.
+
+    ``prompt`` is ``auto`` where the name has no setting.
+    """
 
     group: str
     prompt: str
@@ -392,12 +400,13 @@ def reliability_slice(name: str) -> ReliabilitySlice | None:
     match = _RELIABILITY_SLICE.fullmatch(name)
     if match is None:
         return None
-    return ReliabilitySlice(group=match[2] or "", prompt=match[3])
+    return ReliabilitySlice(group=match[2] or "", prompt=match[3] or PROMPTS[0])
 
 
 def slice_name(kind: str, group: str, prompt: str) -> str:
     """Return the name of a reliability slice."""
-    return "-".join(part for part in (kind, group, prompt) if part)
+    setting = "" if prompt == PROMPTS[0] else prompt
+    return "-".join(part for part in (kind, group, setting) if part)
 
 
 def reliability_slices(slice_by: str) -> tuple[str, ...]:

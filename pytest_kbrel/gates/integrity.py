@@ -188,7 +188,7 @@ def _of_rows(case: Case, table: Table) -> Iterator[Finding]:
     yield _empty(limits, answers)
     yield from _truncated(case, answers)
     yield from _unparsable(limits, answers)
-    yield from _unread(limits, table)
+    yield from _unread(case, table)
     yield repeated(limits, answers)
     yield from below_random(case, table.rows)
     yield from constant(limits, table)
@@ -286,19 +286,23 @@ def _unparsable(limits: Integrity, rows: Sequence[Outcome]) -> Iterator[Finding]
         )
 
 
-def _unread(limits: Integrity, table: Table) -> Iterator[Finding]:
+def _unread(case: Case, table: Table) -> Iterator[Finding]:
+    kind = PROBES[case.probe].kind(case.slice)
+    remedy = "nothing then tells whether the model keeps to its answers"
+    if getattr(case.settings, "prompt", "") == "zero-shot":
+        remedy += f"; the slices {kind} and {kind}-few-shot show solved ones first"
     total, unread = (
         round(sum(filter(math.isfinite, column(table, name))))
         for name in ("choices", "choices_unread")
     )
     if total:
         yield check_at_most(
-            limits,
+            case.integrity,
             "unread",
             unread,
             total,
             f"{unread} of {total} replies to multiple-choice questions pick no option",
-            "nothing then tells whether the model keeps to its answers",
+            remedy,
         )
 
 

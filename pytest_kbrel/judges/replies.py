@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from pytest_kbrel.judges.abstention import uninformative_kind
 from pytest_kbrel.judges.stripping import strip_wrapping
 from pytest_kbrel.judges.words import word_set
 from pytest_kbrel.metrics.text import normalise
@@ -14,40 +15,102 @@ _LONGEST = 400
 _FRAME = (
     r"(?:(?:so|therefore|thus|hence)\s*,?\s+)?"
     r"(?:(?:the|my)\s+)?(?:(?:correct|right|best|final)\s+)?(?:answer|option|choice|response|letter)"
+    r"(?:\s+to\s+(?:the|this)\s+question)?"
     r"(?:\s+(?:is|would\s+be|must\s+be))?\s*[:=]?\s*(?:option\s+|letter\s+|choice\s+)?"
 )
 _LETTER = re.compile(
     rf"^(?:(?:{_FRAME})|(?:i\s+(?:choose|pick|select|would\s+(?:choose|pick|say)|think)\s+(?:it\s+is\s+|it's\s+)?"
     r"(?:option\s+)?)|it\s+is\s+|it's\s+)?"
-    r"[\"'*\[]*\(?(?P<letter>[A-J])(?P<mark>\)?[).:\]*\"',-]*)(?:\s+(?P<rest>.*))?$",
+    r"[\"'\[]*\(?(?P<letter>[A-J])(?P<mark>\)?[).:\]\"',-]*)(?:\s+(?P<rest>.*))?$",
     re.DOTALL | re.IGNORECASE,
 )
-_FRAMED_TEXT = re.compile(rf"^{_FRAME}(?P<rest>.+)$", re.DOTALL | re.IGNORECASE)
+# "B is the correct answer."
+_CALLED_RIGHT = re.compile(
+    r"^is\s+(?:the\s+)?(?:correct|right|best)(?:\s+(?:answer|option|choice|one))?\W*$",
+    re.IGNORECASE,
+)
+_MARKDOWN = re.compile(r"[*_`]+")
+# A second letter: "A) or B)".
+_ANOTHER = re.compile(r"(?:^|\s)\(?[A-J][).:](?:\s|$)")
+_DENIES = re.compile(
+    r"\b(?:not|no|never|neither|nor|none|except|unlike|instead|rather|wrong|incorrect|false)\b|n t\b"
+)
+_NOT_SURE = "unsure"
 
 
-def chosen_option(reply: str, options: Sequence[str]) -> int | None:
+def chosen_option(reply: str, options: Sequence[str], question: str = "") -> int | None:
     """Return the index of the option a reply picks, ``None`` when it cannot be told.
 
-    A reply may be an option's text, its letter, or both (``B) Paris``), also as "The answer is B". The text
-    is tried first, since an option may itself be a letter. When letter and text disagree the reply picks
-    nothing. A lone small letter counts with a mark or a frame only: "a" may begin anything.
+    A reply may be an option's text, its letter, or both (``B) Paris``), also in Markdown, in a sentence ("The
+    answer is B", "The capital of France is Paris.") or with more behind it. A letter counts by itself and
+    where what follows names no other option; a sentence where it names one option alone, which is not
+    among the words of the ``question``, and denies nothing. When letter and text disagree the text counts if
+    it is all that follows: it is the model's earlier answer several times as often as what the letter stands
+    for (``docs/judging.md``). An option may itself be a letter: its text goes first. A lone small letter counts with a mark
+    or a frame only: "a" may begin anything. Not to know is "unsure", where that is an option.
     """
-    text = reply[:_LONGEST].strip()
-    texts = [normalise(option) for option in options]
-    if normalise(text) in filter(None, texts):
-        return texts.index(normalise(text))
-    if (match := _LETTER.match(text)) and (
-        match["mark"] or match["letter"].isupper() or match.start("letter")
-    ):
-        index, rest = (
-            ord(match["letter"].upper()) - ord("A"),
-            normalise(match["rest"] or ""),
-        )
-        if index < len(texts) and rest in ("", texts[index]):
-            return index
-    framed = _FRAMED_TEXT.match(text)
-    stated = normalise(framed["rest"]) if framed else ""
-    return texts.index(stated) if stated in filter(None, texts) else None
+    bare = _MARKDOWN.sub("", reply[:_LONGEST])
+    texts, asked = [normalise(option) for option in options], normalise(question)
+    # What is stripped may be the frame that makes a small letter one ("Answer: b").
+    readings = (
+        _picked(text, options, texts, asked)
+        for text in dict.fromkeys((bare.strip(), strip_wrapping(bare)))
+    )
+    return next((index for index in readings if index is not None), None)
+
+
+def _picked(
+    text: str, options: Sequence[str], texts: Sequence[str], asked: str
+) -> int | None:
+    whole = normalise(text)
+    match = _LETTER.match(text)
+    if match and normalise(match["rest"] or "") and _is_letter(match, options, texts):
+        return _lettered(match, texts)
+    if whole in filter(None, texts):
+        return texts.index(whole)
+    if match and _is_letter(match, options, texts):
+        return _lettered(match, texts)
+    named = _named(whole, texts)
+    if len(named) == 1 and not _DENIES.search(whole):
+        return None if f" {texts[named[0]]} " in f" {asked} " else named[0]
+    unsure = texts.index(_NOT_SURE) if _NOT_SURE in texts else None
+    others = [index for index in named if index != unsure]
+    return unsure if not others and uninformative_kind(text) == "unsure" else None
+
+
+def _is_letter(
+    match: re.Match[str], options: Sequence[str], texts: Sequence[str]
+) -> bool:
+    """Return True if what a reply begins with is the letter of an option, and not a word or an initial."""
+    begun = match.string[match.start("letter") :].casefold()
+    if any(" " in name and begun.startswith(name.casefold()) for name in options):
+        return False
+    if match["mark"]:
+        return True
+    # Without a mark a letter may be a word: what stands behind it is the option, or calls it right.
+    rest = match["rest"] or ""
+    is_alone = normalise(rest) in ("", *texts) or _CALLED_RIGHT.match(rest)
+    return bool(is_alone and (match["letter"].isupper() or match.start("letter")))
+
+
+def _lettered(match: re.Match[str], texts: Sequence[str]) -> int | None:
+    index, rest = ord(match["letter"].upper()) - ord("A"), match["rest"] or ""
+    if index >= len(texts) or _ANOTHER.search(rest):
+        return None
+    text = normalise(rest)
+    if text in filter(None, texts):
+        return texts.index(text)
+    return index if _named(text, texts) in ([], [index]) else None
+
+
+def _named(text: str, texts: Sequence[str]) -> list[int]:
+    """Return the options that stand in a text, not those that stand in a longer one only."""
+    found, text = [], f" {text} "
+    for index in sorted(range(len(texts)), key=lambda at: -len(texts[at])):
+        if texts[index] and f" {texts[index]} " in text:
+            found.append(index)
+            text = text.replace(f" {texts[index]} ", " | ")
+    return found
 
 
 # The question's own words, which a model may repeat before it answers.

@@ -49,6 +49,7 @@ CHUNK_FACTS: dict[ProbeName, int] = {
 def open_case(case: Case) -> ProbeRun:
     """Start the probe of a case; ``SuiteError`` where it has the settings of another, or no facts."""
     _check(case)
+    case = dataclasses.replace(case, settings=case.settings.for_model(chat=case.chat))
     run = IMPLEMENTATIONS[case.probe]
     return run(case) if count_of(case) == 1 else run_wordings(case, run)
 

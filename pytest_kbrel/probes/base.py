@@ -17,10 +17,14 @@ from pytest_kbrel.errors import ResponseError, SuiteError
 from pytest_kbrel.judges.rules import Judged
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.probes.prompts import (
+    CHAT_CHOICE,
+    CHAT_INSTRUCTIONS,
     CHOICE,
     OWN_TEXTS,
     QA,
+    SOLVED_CHOICES,
     Examples,
+    SolvedChoices,
     Template,
     fill,
     lettered,
@@ -169,7 +173,8 @@ def outcome_of(
     prompt_digest: str,
 ) -> Outcome:
     """Return the outcome of a fact by the answer to its question and the verdict on that."""
-    cut_short = answer.finish == "length"
+    # An answer that is right before it is cut short is no worse for that.
+    cut_short = answer.finish == "length" and verdict.label != "correct"
     return Outcome(
         fact_id=fact.id,
         question=question_of(case, fact),
@@ -262,19 +267,45 @@ def question_request(
     settings: ProbeSettings, question: str, examples: Examples = ()
 ) -> GenerateRequest:
     """Return the request that asks a question behind (question, answer) examples, in text or as turns."""
-    text = template_of(settings)
-    if isinstance(settings, ExampleWording) and settings.example_style == "turns":
-        turns, prompt = text.in_turns(question, examples)
-        return request_of(settings, prompt, turns)
-    return request_of(settings, text.in_text(question, examples))
+    if isinstance(settings, ExampleWording) and settings.prompt == "chat":
+        instruction = CHAT_INSTRUCTIONS[probe_of_settings(settings).name]
+        return _chat_request(settings, instruction, question)
+    return _behind(settings, template_of(settings), question, examples)
 
 
 def choice_request(
     settings: ReliabilitySettings, question: str, options: Sequence[str]
 ) -> GenerateRequest:
-    """Return the request that asks a multiple-choice question with lettered options."""
+    """Return the request that asks a multiple-choice question with lettered options.
+
+    Solved ones stand before it wherever the setting shows examples.
+    """
+    listed = lettered(options)
+    if settings.prompt == "chat" and settings.choice_prompt is None:
+        return _chat_request(settings, CHAT_CHOICE, f"{question}\n{listed}")
     text = template(settings.choice_prompt or CHOICE, settings.answer_cue)
-    return request_of(settings, text.question(question, lettered(options)))
+    solved = () if settings.prompt in ("zero-shot", "chat") else SOLVED_CHOICES
+    return _behind(settings, text, question, solved, listed)
+
+
+def _behind(
+    settings: ProbeSettings,
+    text: Template,
+    question: str,
+    examples: Examples | SolvedChoices,
+    options: str = "",
+) -> GenerateRequest:
+    if isinstance(settings, ExampleWording) and settings.example_style == "turns":
+        turns, prompt = text.in_turns(question, examples, options)
+        return request_of(settings, prompt, turns)
+    return request_of(settings, text.in_text(question, examples, options))
+
+
+def _chat_request(
+    settings: ProbeSettings, instruction: str, prompt: str
+) -> GenerateRequest:
+    system = "\n\n".join(filter(None, (settings.system, instruction)))
+    return dataclasses.replace(request_of(settings, prompt), system=system)
 
 
 def request_of(

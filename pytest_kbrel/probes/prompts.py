@@ -21,6 +21,8 @@ _BLANK_LINE = "\n\n"
 
 Examples = Sequence[tuple[str, str]]
 """Questions with their answers."""
+SolvedChoices = Sequence[tuple[str, str, str]]
+"""Multiple-choice questions with their answers and their lettered options."""
 
 _QA_INSTRUCTION = (
     'Give only the answer to the question. Write "unsure" if you do not know it.'
@@ -37,9 +39,15 @@ _CHOICE_INSTRUCTION = (
 BRIEF = _BRIEF_INSTRUCTION + "\n\n{examples}\n\nQuestion: {question}"
 CONCISE = _CONCISE_INSTRUCTION + "\n\nQuestion: {question}"
 QA = _QA_INSTRUCTION + "\n{examples}\nQuestion: {question}"
-CHOICE = _CHOICE_INSTRUCTION + "\nQuestion: {question}\n{options}"
+CHOICE = _CHOICE_INSTRUCTION + "\n{examples}\nQuestion: {question}\n{options}"
 # A question of MONITOR in front of an answer's lead, where no chat template parts the two.
 LED = "Question: {question}"
+# What the setting "chat" puts into the system message, in front of a question alone.
+CHAT_INSTRUCTIONS: Mapping[ProbeName, str] = {
+    "head_to_tail": _BRIEF_INSTRUCTION,
+    "reliability": _QA_INSTRUCTION,
+}
+CHAT_CHOICE = _CHOICE_INSTRUCTION
 # The text a probe asks with, by its setting of "prompt" where it has several; all others ask with QA.
 OWN_TEXTS: Mapping[tuple[ProbeName, str], str] = {
     ("monitor", ""): QUESTION,
@@ -88,27 +96,30 @@ class Template:
         text = _PLACE.sub(lambda match: values[match[1]], self.block)
         return f"{text}\n{self.cue}" if self.cue else text
 
-    def example(self, question: str, answer: str) -> str:
+    def example(self, question: str, answer: str, options: str = "") -> str:
         """Return an example in the text of a prompt, with what parts it from the next."""
         # Where nothing leads an answer, it would read on from the question.
-        parted = "\n" if not self.cue and self.block.endswith(QUESTION) else " "
-        return f"{self.question(question)}{parted}{answer}{self.gap}"
+        is_bare = not self.cue and self.block.endswith((QUESTION, OPTIONS))
+        parted = "\n" if is_bare else " "
+        return f"{self.question(question, options)}{parted}{answer}{self.gap}"
 
-    def in_text(self, question: str, examples: Examples = ()) -> str:
+    def in_text(
+        self, question: str, examples: Examples | SolvedChoices = (), options: str = ""
+    ) -> str:
         """Return a question with its examples as one text."""
         shown = "".join(self.example(*example) for example in examples)
-        return self.lead + shown + self.question(question)
+        return self.lead + shown + self.question(question, options)
 
     def in_turns(
-        self, question: str, examples: Examples = ()
+        self, question: str, examples: Examples | SolvedChoices = (), options: str = ""
     ) -> tuple[tuple[tuple[str, str], ...], str]:
         """Return examples as turns of a conversation and the question; the first of all has the lead."""
         questions = [
-            self.question(one)
-            for one in (*(example[0] for example in examples), question)
+            *(self.question(asked, *offered) for asked, _, *offered in examples),
+            self.question(question, options),
         ]
         questions[0] = self.lead + questions[0]
-        answers = (answer for _, answer in examples)
+        answers = (example[1] for example in examples)
         return tuple(zip(questions, answers, strict=False)), questions[-1]
 
 
@@ -158,6 +169,25 @@ def lettered(options: Sequence[str]) -> str:
     return "\n".join(
         f"{letter}) {option}" for letter, option in zip(LETTERS, options, strict=False)
     )
+
+
+# Shown before a multiple-choice question wherever examples stand before the question itself.
+SOLVED_CHOICES: SolvedChoices = tuple(
+    (question, lettered(options).split("\n")[index], lettered(options))
+    for question, options, index in (
+        (BRIEF_SHOTS[0][0], ("Venus", "Neptune", "Mercury", "Mars", UNSURE), 2),
+        (
+            "How many days does a week have?",
+            ("seven", "five", "ten", "twelve", UNSURE),
+            0,
+        ),
+        (
+            BRIEF_SHOTS[1][0],
+            ("the Loire", "the Volga", "the Elbe", "the Po", UNSURE),
+            4,
+        ),
+    )
+)
 
 
 def check(statement: str) -> str:

@@ -382,12 +382,13 @@ def settings_of(case: Case) -> tuple[tuple[str, str], ...]:
 
     A wording is listed only where it is not the probe's own.
     """
-    changed = _changed(case.settings)
+    asked = case.settings.for_model(chat=case.chat)
+    changed = _changed(asked)
     settings = {
         name: json.dumps(value, ensure_ascii=False)
         if isinstance(value, tuple)
         else str(value)
-        for name, value in _fields(case.settings).items()
+        for name, value in _fields(asked).items()
         if name not in WORDING_FIELDS or name in changed
     }
     if case.uninformative:
@@ -417,7 +418,8 @@ def changed_digest(case: Case, language: str = "") -> str:
 
     A setting that a later version adds leaves outcomes without it comparable.
     """
-    return _changed_digest(case.settings, case.uninformative, base_language(language))
+    asked = case.settings.for_model(chat=case.chat)
+    return _changed_digest(asked, case.uninformative, base_language(language))
 
 
 # All facts of a case are asked under the same settings.
@@ -441,7 +443,7 @@ def _fields(settings: ProbeSettings) -> dict[str, object]:
 
 
 def _changed(settings: ProbeSettings) -> dict[str, object]:
-    default = _fields(type(settings)())
+    default = _fields(type(settings)().for_model(chat=False))
     return {
         name: value
         for name, value in _fields(settings).items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
 from pytest_kbrel.records.exchange import record, sparse
 
@@ -207,6 +207,10 @@ class Wording:
     answer_cue: str | None = None
     stop: tuple[str, ...] | None = None
 
+    def for_model(self, *, chat: bool) -> Self:
+        """Return the settings as a model is asked that applies a chat template, or none."""
+        return self
+
     @property
     def own_stop(self) -> tuple[str, ...]:
         """The stop strings unless the suite says otherwise: the first line break."""
@@ -237,11 +241,26 @@ class Wording:
 class ExampleWording(Wording):
     """The wording of a probe that shows examples: in the prompt's ``text``, or as earlier ``turns``.
 
-    Each fact is asked in so many ``wordings`` of its question, over which its outcome is averaged.
+    Each fact is asked in so many ``wordings`` of its question, over which its outcome is averaged. Of the
+    settings of ``prompt`` that each probe has, ``chat`` is the question alone under the instruction as system
+    message, and ``auto`` one of two: see :meth:`for_model`.
     """
 
+    prompt: str = "auto"
     example_style: Literal["text", "turns"] = "text"
     wordings: int = 1
+
+    def for_model(self, *, chat: bool) -> Self:
+        """Return the settings with the ``prompt`` that ``auto`` stands for.
+
+        It is ``chat`` where the model applies a chat template and the suite words nothing itself, and
+        ``few-shot`` otherwise: what gave the most right answers (``benchmarks/chat_wordings.py``).
+        """
+        if self.prompt != "auto":
+            return self
+        is_worded = self.prompt_text is not None or self.answer_cue is not None
+        alone = chat and not is_worded and self.example_style == "text"
+        return dataclasses.replace(self, prompt="chat" if alone else "few-shot")
 
 
 @record
@@ -275,7 +294,9 @@ class MonitorSettings(Wording):
 class HeadToTailSettings(ExampleWording):
     """Settings of Head-to-Tail. ``concise`` asks for brief answers and offers no "unsure" (Prompt 6)."""
 
-    prompt: Literal["few-shot", "zero-shot", "in-domain", "concise"] = "few-shot"
+    prompt: Literal["auto", "few-shot", "zero-shot", "in-domain", "concise", "chat"] = (
+        "auto"
+    )
     max_new_tokens: int = 32
 
 
@@ -283,14 +304,17 @@ class HeadToTailSettings(ExampleWording):
 class ReliabilitySettings(ExampleWording):
     """Settings of Reliable KB: K = ``choices`` questions of five options, 3 of ``distractors`` in each.
 
-    ``prompt`` is the setting of the slice. ``distractors_from`` is ``facts``, or the spec of a model that
+    ``prompt`` is the setting of the slice; ``few-shot`` shows two fixed examples, one of them answered
+    "unsure". ``distractors_from`` is ``facts``, or the spec of a model that
     writes them; ``retrieval`` finds the shots most like a question: ``tfidf``, or the spec of an encoder.
     ``controls``: computed from the facts and from counting only (majority answer, random option), or with the
     subject-shuffled one, which asks further questions. ``choice_prompt`` is the text of multiple-choice
     questions, with ``{question}`` and ``{options}``; ``None`` stands for the probe's own.
     """
 
-    prompt: Literal["zero-shot", "four-shot", "four-shot-2"] = "zero-shot"
+    prompt: Literal[
+        "auto", "zero-shot", "few-shot", "four-shot", "four-shot-2", "chat"
+    ] = "auto"
     choices: int = 20
     distractors: int = 20
     max_new_tokens: int = 32
@@ -302,9 +326,7 @@ class ReliabilitySettings(ExampleWording):
     @property
     def shown(self) -> tuple[int, int]:
         """Numbers of examples with and without an answer before a question (section 3.4)."""
-        return {"zero-shot": (0, 0), "four-shot": (4, 0), "four-shot-2": (2, 2)}[
-            self.prompt
-        ]
+        return {"four-shot": (4, 0), "four-shot-2": (2, 2)}.get(self.prompt, (0, 0))
 
     @property
     def encoder(self) -> str:

@@ -40,6 +40,8 @@ from pytest_kbrel.reports.view import (
 
 # From this part of what is allowed on, a reader should know of a share that breaks no limit yet.
 NOTEWORTHY = 0.5
+# The share of replies without an option above which the first screen says so.
+UNREAD = 0.05
 # How many notes on single cases stand at the head of a report.
 _MOST_NOTES = 5
 # The problem of a run whose session ended early.
@@ -380,6 +382,7 @@ def run_notes(run: Run, *, brief: bool = False) -> Iterator[str]:
         yield f"asked until decided: {done} of {count(total, 'fact')}"
     yield from _unsupported(run)
     yield from _asked_otherwise(run)
+    yield from _unread(run)
 
 
 def _unsupported(run: Run) -> Iterator[str]:
@@ -404,6 +407,26 @@ def _asked_otherwise(run: Run) -> Iterator[str]:
         yield f"{one_line(called[case.nodeid])}: {one_line(note, 300)}"
     if len(notes) > _MOST_NOTES:
         yield f"{len(notes) - _MOST_NOTES} more notes on how facts are asked, in report.json"
+
+
+def _unread(run: Run) -> Iterator[str]:
+    """Yield how many replies to multiple-choice questions pick no option, where they are more than a few."""
+    called = names(run)
+    shares = [
+        (share.value / share.total, one_line(called[case.nodeid]))
+        for case in slices(run)
+        for share in case.integrity
+        if share.name == "unread" and share.value > UNREAD * share.total
+    ]
+    if shares:
+        worst, name = max(shares)
+        more = (
+            f", {len(shares) - 1} more above {100 * UNREAD:g} %" if shares[1:] else ""
+        )
+        yield (
+            f"choices_unread: of the replies to multiple-choice questions {100 * worst:.0f} % pick no option "
+            f"({name}{more}); they count as another answer"
+        )
 
 
 def _environment_notes(facts: dict[str, str], *, brief: bool) -> Iterator[str]:

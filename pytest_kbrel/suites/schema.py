@@ -19,7 +19,6 @@ from pytest_kbrel.catalogue.metrics import (
 from pytest_kbrel.catalogue.probes import (
     KINDS,
     PROBES,
-    PROMPTS,
     TOP10,
     Places,
     Probe,
@@ -264,8 +263,7 @@ def _slices(probe: Probe) -> Schema:
     mapping: Schema = {"type": "object", "minProperties": 1}
     if probe.slicing == "knowledge":
         mapping["patternProperties"] = {
-            _reliability_pattern(kind): _slice(probe, f"{kind}-{PROMPTS[0]}")
-            for kind in probe.kinds
+            _reliability_pattern(kind): _slice(probe, kind) for kind in probe.kinds
         }
         mapping["additionalProperties"] = False
     else:
@@ -275,7 +273,7 @@ def _slices(probe: Probe) -> Schema:
 
 
 def _reliability_pattern(kind: str) -> str:
-    return f"^{kind}-(.+-)?({'|'.join(PROMPTS)})$"
+    return f"^{kind}(-.+)?$"
 
 
 def _names(one: Schema) -> Schema:

@@ -98,7 +98,7 @@ def test_a_frame_stands_before_a_letter_or_a_text(frame):
     assert chosen_option(f"{frame}b", OPTIONS) == 1
     assert chosen_option(f"{frame}Rome", OPTIONS) == 1
     assert chosen_option(f"{frame}B) Rome", OPTIONS) == 1
-    assert chosen_option(f"{frame}B) Paris", OPTIONS) is None
+    assert chosen_option(f"{frame}B) Paris", OPTIONS) == 0
     assert chosen_option(f"{frame}Lyon", OPTIONS) is None
 
 
@@ -151,10 +151,62 @@ def test_marks_around_a_letter(reply):
 
 
 @pytest.mark.parametrize(
-    "reply", ["b", " b ", "b Rome", "B/C", "B;", "Bb", "B C", "B) C) D)"]
+    "reply", ["b", " b ", "B/C", "B;", "Bb", "B C", "B) C) D)", "B) Rome or C) Bern"]
 )
 def test_what_is_no_lone_letter(reply):
     assert chosen_option(reply, OPTIONS) is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "index"),
+    [
+        ("**B**", 1),
+        ("**Answer: B) Rome**", 1),
+        ("The answer is **B**.", 1),
+        ("The answer to the question is B.", 1),
+        ("B is the correct answer.", 1),
+        ("B) Rome is the capital of Italy.", 1),
+        ("B) It lies on the Tiber.", 1),
+        ("C) New York, not Paris", None),
+        ("B) Paris", 0),
+        ("A) Rome", 1),
+        ("B) Paris is in France", None),
+        ("A) or B)", None),
+        ("The capital of Italy is Rome.", 1),
+        ("I would say that it is New York.", 2),
+        ("It lies in Italy, and Italy in Europe.", None),
+        ("Rome or Bern.", None),
+        ("It is not Rome.", None),
+        ("I don't know.", 4),
+        ("I am not sure, perhaps Rome or Bern.", None),
+        ("E) I am unsure", 4),
+        ("A city in Italy called Rome", 1),
+        ("A city in Italy", None),
+        ("The answer is a city in Italy called Rome", 1),
+    ],
+)
+def test_a_reply_is_read_as_models_write_it(reply, index):
+    assert chosen_option(reply, OPTIONS) == index
+
+
+def test_what_the_question_says_is_no_pick():
+    options = ["Singapore", "Malaysia", "China", "Japan", "unsure"]
+    asked = "Which country is Singapore in?"
+    for reply, index in (
+        ("Singapore is an island.", None),
+        ("Singapore lies in Malaysia.", None),
+        ("Singapore", 0),
+        ("A) Singapore", 0),
+        ("It lies in Malaysia.", 1),
+    ):
+        assert (reply, chosen_option(reply, options, asked)) == (reply, index)
+
+
+def test_a_name_may_begin_with_an_initial_or_hold_another_option():
+    writers = ["Mark Twain", "A. B. Yehoshua", "C. S. Lewis", "Lewis", "unsure"]
+    assert chosen_option("C. S. Lewis wrote it.", writers) == 2
+    assert chosen_option("A. B. Yehoshua", writers) == 1
+    assert chosen_option("It was Lewis", writers) == 3
 
 
 def test_letter_and_text_may_stand_on_two_lines():

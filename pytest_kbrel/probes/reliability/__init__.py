@@ -224,10 +224,12 @@ class _Probe:
         self, fact: Fact, role: str, lists: Sequence[Sequence[str]]
     ) -> list[str | None]:
         """Return the option that each reply to the multiple-choice questions picks; ``None`` for none."""
-        picks = []
+        picks, question = [], question_of(self.case, fact)
+        if role != "choice":
+            question = self._control(fact).shuffled
         for number, options in enumerate(lists):
             reply = self.answers.generated(fact.id, f"{role}:{number}").text
-            at = chosen_option(reply, options)
+            at = chosen_option(reply, options, question)
             picks.append(None if at is None else options[at])
         return picks
 

@@ -13,7 +13,7 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.words import read_words
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import question_of, question_request, template_of
-from pytest_kbrel.probes.prompts import UNSURE
+from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE
 from pytest_kbrel.records import Case, Fact, ReliabilitySettings, Request, Shot
 
 # ``similar(questions, examples)``: one row a question, one number an example, the higher the more alike.
@@ -107,6 +107,8 @@ def shots_of(case: Case, fact: Fact) -> tuple[tuple[str, str], ...]:
     Raises ``SuiteError`` when the case asks with examples and has none for the fact.
     """
     assert isinstance(case.settings, ReliabilitySettings)
+    if case.settings.prompt == "few-shot":
+        return BRIEF_SHOTS
     shots: tuple[Shot, ...] = next(
         (chosen for name, chosen in case.shots if name == fact.id), ()
     )

@@ -251,12 +251,13 @@ def _framing(run: Run) -> Iterator[Plot]:
 
 
 def _prompt_of(case: CaseResult) -> str:
-    """Return the prompt setting of the slices that a figure is over."""
+    """Return the prompt setting of the slices that a figure is over, that of the paper nearest to ``auto``."""
     slices = (
         reliability_slice(member.partition("[")[2].removesuffix("]"))
         for member in case.members
     )
-    return next((part.prompt for part in slices if part is not None), "zero-shot")
+    settings = (part.prompt for part in slices if part is not None)
+    return next((setting for setting in settings if setting != "auto"), "zero-shot")
 
 
 def _beside_published(
