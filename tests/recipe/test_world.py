@@ -105,6 +105,35 @@ def test_names_people_really_use_are_accepted(facts):
     assert "Bogota" in accepted["P36", "Colombia"]
 
 
+def test_no_city_has_the_name_of_something_better_known(facts):
+    """A country, a US state, the capital of another country, or a city of several states."""
+    names: dict[str, set[str]] = {}
+    for fact in facts:
+        if fact.relation in {"P36", "P131"}:
+            country = fact.subject if fact.relation == "P36" else "United States"
+            names.setdefault(fact.object, set()).add(country)
+        if fact.relation == "P36":
+            names.setdefault(fact.subject, set()).add(fact.subject)
+    asked = [fact for fact in facts if fact.relation in {"P17", "P131"}]
+    for fact in asked:
+        country = fact.object if fact.relation == "P17" else "United States"
+        assert names.get(fact.subject, {country}) == {country}, fact.id
+    subjects = {(fact.relation, fact.subject) for fact in asked}
+    for elsewhere in ("Cuenca", "Dartmouth", "Lalitpur", "Norfolk", "Saïda", "David"):
+        assert ("P17", elsewhere) not in subjects
+    for everywhere in ("Plymouth", "Springfield", "Melbourne", "Highland Park"):
+        assert ("P131", everywhere) not in subjects
+
+
+def test_cities_are_spelt_as_english_spells_them(facts):
+    cities = {fact.subject: fact.object for fact in facts if fact.relation == "P17"}
+    romanised = {"China", "Egypt", "India", "Iraq", "Japan", "Russia", "Syria"}
+    for city, country in cities.items():
+        assert not re.search(r"[/()‘’ʿʾ`]", city), city
+        assert country not in romanised or city.isascii(), city
+    assert {"Cologne", "Tartus", "Hama", "Xi'an", "Kandahar", "Málaga"} < set(cities)
+
+
 @pytest.mark.slow
 def test_the_shipped_file_is_what_the_recipe_makes(world):
     sources = (world / "SOURCES.md").read_text(encoding="utf-8")
