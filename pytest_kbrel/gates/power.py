@@ -11,6 +11,7 @@ from typing import Any
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.gates.figures import Figure
+from pytest_kbrel.gates.reasons import FEW_CLUSTERS
 from pytest_kbrel.records import Gate, Rule, Table, record
 
 # Nobody knows beforehand how much two models differ. A tenth of the facts, one way or the other, is what a
@@ -134,6 +135,8 @@ class _FigurePower:
         figure, before = self._figure, self.before
         if before and not figure.is_in(before):
             return "the baseline has not measured it"
+        if self.groups is not None and self.groups < FEW_CLUSTERS:
+            return f"not decided: its facts count as {self.groups:.1f} answers, and {FEW_CLUSTERS} are needed"
         rule = GATE_RULES[gate.rule]
         beyond = rule.beyond(gate)
         if rule.allows_more < 0:

@@ -66,8 +66,12 @@ def decide(
         assert measured is not None
         if GATE_RULES[gate.rule].relative:
             change = CHANGES[gate.rule](gate, measured, measurement)
-            p = measured.p_over_looks(change.p)
-            changes[index] = dataclasses.replace(change, p=p)
+            few = few_clusters(measured)
+            changes[index] = dataclasses.replace(
+                change,
+                p=None if few else measured.p_over_looks(change.p),
+                passes=change.passes and (not few or measured.nothing_lost),
+            )
         else:
             results[index] = JUDGES[gate.rule](gate, measured, measurement)
     adjusted = _adjusted(changes)
@@ -265,7 +269,7 @@ def _compared(
         ):
             beyond = rule.not_shown.format(beyond=number(rule.beyond(gate)))
             reason += f"; worse than the baseline; {beyond} is not shown"
-        reason += change.open_end() + few_clusters(measured)
+        reason += few_clusters(measured) or change.open_end()
     return gate_result(
         gate,
         verdict,

@@ -100,6 +100,10 @@ def test_facts_that_share_an_answer_count_as_fewer() -> None:
     assert alone.mde is not None
     se = math.sqrt(max(0.1, alone.mde) / 200)
     assert actual.mde == mde(se, df, ALPHA) > alone.mde
+    few = tuple((fact, f"C{number % 5}") for number, fact in enumerate(ids(100)))
+    undecided = ahead("accuracy", "max_drop", 0.0, clusters=few)
+    assert undecided.mde is None
+    assert undecided.note.startswith("not decided: its facts count as 5.0 answers")
 
 
 def test_the_drop_of_another_figure_is_found_by_the_baselines_spread() -> None:

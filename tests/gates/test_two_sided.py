@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel import stats
-from pytest_kbrel.records import CaseResult, Gate, Table
+from pytest_kbrel.records import CaseResult, Gate, Rule, Table
 from tests.gates.tables import answers, case, decided, gate
 
 WORLD = gate("accuracy", "max_drop", 0.08, beyond=0.02)
@@ -171,18 +171,30 @@ def test_facts_that_share_an_answer_say_less() -> None:
     assert other.clusters is None
 
 
-def test_too_few_answers_are_told() -> None:
-    few = changed(120, 9, 0, objects=5).gates[0]
-    assert few.verdict in ("inconclusive", "fail")
-    inconclusive = changed(
-        120, 5, 0, gate("accuracy", "max_drop", 0.05), objects=5
-    ).gates[0]
-    assert inconclusive.verdict == "inconclusive"
-    assert "count as 5.0 groups, and 8 are needed" in inconclusive.reason
-    assert "'cluster: fact'" in inconclusive.reason
-    assert (
-        "groups"
-        not in changed(120, 5, 0, gate("accuracy", "max_drop", 0.05), objects=12)
-        .gates[0]
-        .reason
+@pytest.mark.parametrize(("rule", "beyond"), [("max_drop", 0.1), ("recovery", 0.9)])
+def test_a_change_over_fewer_than_eight_answers_is_not_decided(
+    rule: Rule, beyond: float
+) -> None:
+    demand = gate("accuracy", rule, 0.5, beyond=beyond)
+    lost_all, lost_few = (
+        {
+            objects: changed(120, lost, 0, demand, objects=objects).gates[0]
+            for objects in (5, 12)
+        }
+        for lost in (119, 3)
     )
+    assert lost_all[12].verdict == "fail"
+    assert "groups" not in lost_all[12].reason
+    for few in (lost_all[5], lost_few[5]):
+        assert few.verdict == "inconclusive"
+        assert "not decided: its facts share so few answers" in few.reason
+        assert "count as 5.0 groups, and a gate that compares needs 8" in few.reason
+        assert "would decide" not in few.reason
+        assert few.p_sidak is None
+    assert lost_few[12].verdict == "pass"
+    # That nothing was lost needs no answers to compare by, and what is right by itself none either.
+    assert changed(120, 0, 3, demand, objects=5).verdict == "pass"
+    floor = gate("accuracy", "min", 0.5)
+    assert [of.verdict for of in changed(120, 119, 0, floor, objects=5).gates] == [
+        "fail"
+    ]
