@@ -136,7 +136,7 @@ class _FigurePower:
         if before and not figure.is_in(before):
             return "the baseline has not measured it"
         if self.groups is not None and self.groups < FEW_CLUSTERS:
-            return f"not decided: its facts count as {self.groups:.1f} answers, and {FEW_CLUSTERS} are needed"
+            return f"{self.groups:.1f} answers < {FEW_CLUSTERS}"
         rule = GATE_RULES[gate.rule]
         beyond = rule.beyond(gate)
         if rule.allows_more < 0:
