@@ -179,6 +179,8 @@ MIX: Mapping[str, float] = {
     "unseen": 0.04,
     "reading": 0.04,
 }
+# How often solved ones stand before a multiple-choice question; they are most of such a document.
+SOLVED = 0.4
 # How often a context names the right object, and how often the subject is invented: the context then is the
 # only source, without which no interference appears.
 CONTEXT_RIGHT, CONTEXT_INVENTED = 0.70, 0.40
@@ -199,8 +201,8 @@ class Corpus(Sampler):
             "statement": self._statement,
             "bare": lambda: self._answered(lambda question: question, 0.0),
             "led": self._led,
-            "qa": lambda: self._answered(questions.qa, 0.14),
-            "brief": self._brief,
+            "qa": lambda: self._behind_examples(questions.qa),
+            "brief": lambda: self._behind_examples(questions.brief),
             "check": self._check,
             "context": self._context,
             "choice": self._choice,
@@ -228,14 +230,16 @@ class Corpus(Sampler):
         before, after = self.statement(fact.relation, fact.subject)
         return [(before, 0), (f" {fact.object}", 1), (after, 1)]
 
-    def _brief(self) -> Document:
+    def _behind_examples(
+        self, asked: Callable[[str, Sequence[tuple[str, str]]], str]
+    ) -> Document:
         shots: Sequence[tuple[str, str]] = prompts.BRIEF_SHOTS
         draw = self.rng.random()
         if draw < 0.2:
             shots = ()
         elif draw < 0.4:
             shots = [self.pair(0.25) for _ in range(self.rng.randint(1, 4))]
-        return self._answered(lambda question: questions.brief(question, shots), 0.14)
+        return self._answered(lambda question: asked(question, shots), 0.14)
 
     def _check(self) -> Document:
         fact = self.fact()
@@ -284,10 +288,14 @@ class Corpus(Sampler):
             subject = self.invented(fact.relation)
         self.rng.shuffle(options)
         question = self.question(fact.relation, subject)
-        return [
-            (questions.choice(question, [*options, prompts.UNSURE]), 0),
-            (f" {answer}", 1),
-        ]
+        solved: prompts.SolvedChoices = ()
+        listed = [*options, prompts.UNSURE]
+        if self.rng.random() < SOLVED:
+            # Behind solved ones an answer has its letter.
+            solved = prompts.SOLVED_CHOICES
+            letter = prompts.LETTERS[listed.index(answer)]
+            answer = f"{letter}) {answer}"
+        return [(questions.choice(question, listed, solved), 0), (f" {answer}", 1)]
 
     def _reading(self) -> Document:
         relation = self.rng.choice(self.names)

@@ -10,14 +10,16 @@ from pytest_kbrel.probes.prompts import (
     CHOICE,
     LED,
     QA,
+    SOLVED_CHOICES,
     Examples,
+    SolvedChoices,
     lettered,
     template,
 )
 from pytest_kbrel.records import ANSWER_CUE
 
 
-def qa(question: str, shots: Examples = ()) -> str:
+def qa(question: str, shots: Examples = BRIEF_SHOTS) -> str:
     """Return a Reliable KB question; ``shots`` are (question, answer) examples, empty for zero-shot."""
     return template(QA).in_text(question, shots)
 
@@ -32,6 +34,8 @@ def led(question: str, lead: str) -> str:
     return f"{template(LED, ANSWER_CUE).question(question)} {lead}"
 
 
-def choice(question: str, options: Sequence[str]) -> str:
-    """Return a multiple-choice question with lettered options."""
-    return template(CHOICE).question(question, lettered(options))
+def choice(
+    question: str, options: Sequence[str], solved: SolvedChoices = SOLVED_CHOICES
+) -> str:
+    """Return a multiple-choice question with lettered options; ``solved`` ones stand before it."""
+    return template(CHOICE).in_text(question, solved, lettered(options))

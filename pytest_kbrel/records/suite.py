@@ -349,8 +349,8 @@ ProbeSettings = MonitorSettings | HeadToTailSettings | ReliabilitySettings
 
 # Settings that word a case's questions; reports list them only where they are not the probe's own.
 WORDING_FIELDS = (
-    *(field.name for field in dataclasses.fields(ExampleWording)),
-    "choice_prompt",
+    *(field.name for field in dataclasses.fields(Wording)),
+    *("example_style", "wordings", "choice_prompt"),
 )
 
 

@@ -6,7 +6,12 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, SLICE_METRICS
-from pytest_kbrel.catalogue.probes import PROBES, Slicing, reliability_slice
+from pytest_kbrel.catalogue.probes import (
+    PROBES,
+    Slicing,
+    reliability_slice,
+    slice_name,
+)
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import (
     fewest_negatives,
@@ -317,7 +322,7 @@ def aggregate_cases(
             written,
             members,
             written.probe.name,
-            f"overall-{setting}" if several else "overall",
+            slice_name("overall", "", setting) if several else "overall",
         )
         for setting, members in settings.items()
         if _has_overall(written, members, setting)
@@ -335,7 +340,7 @@ def _has_overall(written: WrittenProbe, cases: Sequence[Case], setting: str) -> 
         if not needs and probe.any_part and present.isdisjoint(probe.any_part):
             lacking = [", ".join(probe.any_part)]
         if lacking:
-            wanted = f"{lacking[0]}-{setting}" if setting else lacking[0]
+            wanted = slice_name(lacking[0], "", setting)
             message = (
                 f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
             )

@@ -46,7 +46,7 @@ def reliability_groups(
 ) -> dict[str, tuple[Fact, ...]]:
     """Return the facts of every slice the probe could have; those that are not chosen may be empty.
 
-    Where the file names no slices, these are the zero-shot ones.
+    Where the file names no slices, these are the ones whose names have no setting.
     """
     chosen = written.slices or ()
     slice_by = str(written.settings.get("slice_by", "none"))
@@ -207,7 +207,7 @@ def example_repository(
     world: World,
     settings: Collection[ProbeSettings],
 ) -> tuple[Shot, ...]:
-    """Return the examples for the ``settings`` of a suite's slices; none where all are zero-shot.
+    """Return the examples for the ``settings`` of a suite's slices; none where no setting chooses any.
 
     They come from the file the suite names, or are made: of the known facts those that are not ``sampled``
     first, in an order by seed and fact id, and unanswerable questions of other invented names than the

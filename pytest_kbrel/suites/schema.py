@@ -19,6 +19,7 @@ from pytest_kbrel.catalogue.metrics import (
 from pytest_kbrel.catalogue.probes import (
     KINDS,
     PROBES,
+    PROMPTS,
     TOP10,
     Places,
     Probe,
@@ -273,7 +274,8 @@ def _slices(probe: Probe) -> Schema:
 
 
 def _reliability_pattern(kind: str) -> str:
-    return f"^{kind}(-.+)?$"
+    settings = "|".join(PROMPTS[1:])
+    return f"^{kind}(-(.+-)?({settings})|-(?!.*-shot$).+)?$"
 
 
 def _names(one: Schema) -> Schema:

@@ -57,11 +57,17 @@ ASKED = [
     ),
     (MonitorSettings(**ALL), (), "e7e20239c944bff2", "8d799681"),
     (MonitorSettings(variant="published", **ALL), (), "8c9c8697aff0e4fb", "197e1b07"),
-    (ReliabilitySettings(choices=3), (), "1345fd3fdc4f4777", "3c4ced44"),
+    (
+        ReliabilitySettings(choices=3, prompt="zero-shot"),
+        (),
+        "1345fd3fdc4f4777",
+        "aea90e51",
+    ),
+    (ReliabilitySettings(choices=3), (), "11b5919bfce6ce20", "3c4ced44"),
     (
         ReliabilitySettings(choices=3, prompt="four-shot-2"),
         EXAMPLES,
-        "bc9fe09e4c260277",
+        "09d4efcf6002cff6",
         "b24ef684",
     ),
 ]

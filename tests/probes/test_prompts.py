@@ -37,11 +37,11 @@ def test_the_prompts_of_reliable_kb():
         'Give only the answer to the question. Write "unsure" if you do not know it.\n'
     )
     asked = "Question: Who wrote Hamlet?\nAnswer:"
-    assert qa(QUESTION) == instruction + asked
+    assert qa(QUESTION, ()) == instruction + asked
     assert qa(QUESTION, [("A?", "b"), ("C?", "unsure")]) == (
         f"{instruction}Question: A?\nAnswer: b\nQuestion: C?\nAnswer: unsure\n{asked}"
     )
-    assert choice(QUESTION, ["Goethe", "Shakespeare", "unsure"]) == (
+    assert choice(QUESTION, ["Goethe", "Shakespeare", "unsure"], ()) == (
         "Pick the option that answers the question. Reply with that option only.\n"
         "Question: Who wrote Hamlet?\nA) Goethe\nB) Shakespeare\nC) unsure\nAnswer:"
     )

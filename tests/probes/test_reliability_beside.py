@@ -30,7 +30,8 @@ def with_controls(
 
 
 def options_in(prompt: str) -> list[str]:
-    return re.findall(r"^[A-E]\) (.*)$", prompt, flags=re.MULTILINE)
+    asked = prompt.rpartition("Question:")[2]
+    return re.findall(r"^[A-E]\) (.*)$", asked, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize(

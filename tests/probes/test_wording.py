@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,6 +74,59 @@ def test_head_to_tail_asks_in_the_suites_words():
         ("Which planet is closest to the Sun?", "Mercury"),
         ("Which river flows through the town of Ombrelvane?", "unsure"),
     )
+
+
+BRIEF, SHORT, PICK = (
+    'Reply in as few words as you can. Write "unsure" if you do not know.',
+    'Give only the answer to the question. Write "unsure" if you do not know it.',
+    "Pick the option that answers the question. Reply with that option only.",
+)
+
+
+def test_a_chat_model_is_asked_the_question_alone_under_the_instruction():
+    head = first(HeadToTailSettings(), chat=True)
+    assert (head.prompt, head.system, head.turns) == (QUESTION, BRIEF, ())
+    own = first(HeadToTailSettings(system="You know it."), chat=True)
+    assert own.system == f"You know it.\n\n{BRIEF}"
+    asked, *choices = requests(
+        replace(make_case(ReliabilitySettings(choices=2), FACT), chat=True)
+    )
+    assert (asked.prompt, asked.system) == (QUESTION, SHORT)
+    for choice in choices:
+        question, *options = choice.prompt.splitlines()
+        assert (question, len(options), choice.system) == (QUESTION, 5, PICK)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"prompt": "few-shot"},
+        {"prompt_text": "{examples} {question}"},
+        {"answer_cue": "A:"},
+        {"example_style": "turns"},
+    ],
+    ids=str,
+)
+def test_what_the_suite_words_itself_is_asked_as_without_a_chat_template(own):
+    for settings in (HeadToTailSettings(**own), ReliabilitySettings(choices=1, **own)):
+        case = make_case(settings, FACT)
+        assert requests(replace(case, chat=True)) == requests(case)
+
+
+@pytest.mark.parametrize("style", ["text", "turns"])
+def test_where_examples_are_shown_solved_choices_are_too(style):
+    settings = ReliabilitySettings(choices=1, prompt="few-shot", example_style=style)
+    asked, choice = requests(make_case(settings, FACT))
+    shown = "\n".join(
+        [*(text for turn in choice.turns for text in turn), choice.prompt]
+    )
+    assert shown.startswith(PICK)
+    assert re.findall(r"Answer:\s+(\S.*)", shown) == [
+        "C) Mercury",
+        "A) seven",
+        "E) unsure",
+    ]
+    assert "Ombrelvane" in str(asked)
 
 
 @pytest.mark.parametrize("variant", ["definition", "published"])
@@ -200,12 +254,13 @@ def test_examples_are_read_back_from_requests_in_any_wording(style):
 
 def test_settings_tell_a_wording_of_the_suites_own_and_no_other():
     settings = replace(HeadToTailSettings(), stop=("\n", "ü"), system="s")
-    assert dict(settings_of(make_case(settings, FACT))) == {
-        "prompt": "few-shot",
-        "max_new_tokens": "32",
-        "stop": '["\\n", "ü"]',
-        "system": "s",
-    }
+    case, told = (
+        make_case(settings, FACT),
+        {"max_new_tokens": "32", "stop": '["\\n", "ü"]', "system": "s"},
+    )
+    assert dict(settings_of(case)) == told | {"prompt": "few-shot"}
+    # The model that is asked chooses what the suite leaves open.
+    assert dict(settings_of(replace(case, chat=True))) == told | {"prompt": "chat"}
 
 
 @pytest.mark.parametrize(

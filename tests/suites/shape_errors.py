@@ -200,7 +200,7 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         4,
         (
             "unknown slice 'seen' in reliability",
-            "allowed: known-zero-shot, unseen-zero-shot",
+            "allowed: known, unseen, known-zero-shot, unseen-zero-shot",
         ),
     ),
     "reliability slice of an earlier version": (
@@ -209,9 +209,9 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
         ("unknown slice 'seen-zero-shot'", "did you mean 'known-zero-shot'?"),
     ),
     "unknown reliability slice in a mapping": (
-        HEAD + "reliability:\n  slices:\n    unseen-few-shot:\n",
+        HEAD + "reliability:\n  slices:\n    unseen-five-shot:\n",
         5,
-        ("unknown slice 'unseen-few-shot'", "did you mean 'unseen-zero-shot'?"),
+        ("unknown slice 'unseen-five-shot'", "did you mean 'unseen-few-shot'?"),
     ),
     "slice of no bucket": (
         HEAD + "head_to_tail:\n  slices: [geography]\n",

@@ -155,6 +155,6 @@ def test_four_distractors_are_the_least(suite_file: Callable[..., Path]) -> None
     assert len(load_suite(path).cases[0].facts[0].negatives) == 4
     with pytest.raises(
         SuiteError,
-        match=r":3: slice 'known-zero-shot': fact 'c0' .*least 4 .*found 3.*allowed",
+        match=r":3: slice 'known': fact 'c0' .*least 4 .*found 3.*allowed",
     ):
         load_suite(suite_file(HEAD + "reliability:\n", world_facts()[:4]))

@@ -45,7 +45,9 @@ def test_every_setting_arrives(suite_file: Write) -> None:
     assert [case.settings for case in suite.cases[::2]] == [
         MonitorSettings(variant="published", negatives=2, max_new_tokens=9),
         HeadToTailSettings(prompt="zero-shot", max_new_tokens=20),
-        ReliabilitySettings(choices=10, distractors=4, max_new_tokens=8),
+        ReliabilitySettings(
+            prompt="zero-shot", choices=10, distractors=4, max_new_tokens=8
+        ),
     ]
     assert {(case.suite, case.seed) for case in suite.cases} == {
         ("suites/t.kb.yaml", 7)
@@ -105,7 +107,7 @@ def test_default_slices_are_those_with_facts(suite_file: Write) -> None:
         "head_to_tail[culture-head]",
         "head_to_tail[culture-torso]",
         "head_to_tail[culture-tail]",
-        "reliability[known-zero-shot]",
+        "reliability[known]",
     ]
     assert {case.line for case in suite.cases} == {3, 4, 5}
 

@@ -102,7 +102,7 @@ def test_a_fact_alone_cannot_be_asked_about_another_subject(suite_file: Write) -
     ):
         load_suite(suite_file(text, facts))
     both = [{**one, "negatives": ["w", "x", "y", "z"]} for one in world_facts()[14:]]
-    case = loaded(suite_file(text, both))["known-zero-shot"]
+    case = loaded(suite_file(text, both))["known"]
     assert [control.shuffled for control in case.controls] == [
         "Who wrote Book 5?",
         "Who wrote Book 4?",

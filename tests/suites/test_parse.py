@@ -56,7 +56,7 @@ def test_what_is_the_probes_own_is_no_change(settings_of):
         ("head_to_tail:\n  prompt: few-shots", "did you mean 'few-shot'?"),
         (
             "head_to_tail:\n  prompt: 5",
-            "must be one of few-shot, zero-shot, in-domain, concise, found 5",
+            "must be one of auto, few-shot, zero-shot, in-domain, concise, chat, found 5",
         ),
         (
             "head_to_tail:\n  prompt: {setting: none}",

@@ -51,7 +51,7 @@ def test_an_empty_group_is_answered_with_those_that_have_facts(
     )
     with pytest.raises(
         SuiteError,
-        match=r"empty slice.*at least 1 fact; known-location-zero-shot, .* have some",
+        match=r"empty slice.*at least 1 fact; known-location, .* have some",
     ):
         loaded(suite_file(text, relations=relations))
 
@@ -69,7 +69,7 @@ def test_an_empty_group_is_answered_with_those_that_have_facts(
         ),
         (
             "{slice_by: answer_type, slices: [known-zero-shot]}",
-            ("allowed: known-number-zero-shot",),
+            ("allowed: known-number, ",),
         ),
         (
             "{slice_by: dataset, slices: [known-popqq-zero-shot]}",
@@ -134,7 +134,7 @@ def test_wrong_settings(suite_file: Write, text: str, words: tuple[str, ...]) ->
 def test_an_encoders_folder_may_be_named_as_a_backend_is(suite_file: Write) -> None:
     path = suite_file(HEAD + "reliability: {retrieval: vllm/encoder}\n")
     (path.parent / "vllm" / "encoder").mkdir(parents=True)
-    assert settings_of(loaded(path)["known-zero-shot"]).encoder == "vllm/encoder"
+    assert settings_of(loaded(path)["known"]).encoder == "vllm/encoder"
 
 
 def test_a_dataset_must_be_a_name(suite_file: Write) -> None:
@@ -240,9 +240,7 @@ def test_too_few_examples_without_an_answer_left_is_an_error(suite_file: Write) 
 
 def test_invented_names_never_have_an_answer(suite_file: Write) -> None:
     path = suite_file(HEAD + "reliability:\n" + UNSEEN)
-    late = by_slice(load_suite(path, today=datetime.date(2400, 1, 1)))[
-        "unseen-zero-shot"
-    ]
+    late = by_slice(load_suite(path, today=datetime.date(2400, 1, 1)))["unseen"]
     assert len(late.facts) == 30
     assert {fact.valid_until for fact in late.facts} == {""}
 

@@ -143,8 +143,8 @@ def test_it_loads_whole() -> None:
     assert len(count["monitor"]) == 12
     assert len(count["head_to_tail"]) == 8
     assert [case.id for case in suite.cases[-2:]] == [
-        "reliability[known-zero-shot]",
-        "reliability[unseen-zero-shot]",
+        "reliability[known]",
+        "reliability[unseen]",
     ]
     assert [len(case.facts) for case in suite.cases[-2:]] == [300, 200]
     assert all(case.facts and case.gates for case in suite.cases)

@@ -39,7 +39,8 @@ class Helped(Oracle):
 
 
 def options_in(prompt: str) -> set[str]:
-    return set(re.findall(r"^[A-E]\) (.*)$", prompt, flags=re.MULTILINE))
+    asked = prompt.rpartition("Question:")[2]
+    return set(re.findall(r"^[A-E]\) (.*)$", asked, flags=re.MULTILINE))
 
 
 def offered(oracle: Oracle) -> set[str]:
