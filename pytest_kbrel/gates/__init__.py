@@ -5,6 +5,7 @@ from pytest_kbrel.gates.cases import (
     Against,
     compare_case,
     decide_case,
+    not_comparable,
     part_result,
     verdict_of,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "decide_case",
     "fact_changes",
     "is_decided",
+    "not_comparable",
     "part_result",
     "planned_looks",
     "unsound_suites",

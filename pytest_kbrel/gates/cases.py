@@ -326,14 +326,14 @@ def obstacle_of(
     if against.paper:
         return None
     for case, pairing in zip(cases, pairings, strict=True):
-        if why := _not_comparable(pairing, against.another_tokenizer):
+        if why := not_comparable(pairing, against.another_tokenizer):
             return "not comparable", (
                 f"{case}: {why}; allowed: what the baseline was asked, or bless a run that was asked this"
             )
     return None
 
 
-def _not_comparable(pairing: Pairing, another_tokenizer: bool) -> str:
+def not_comparable(pairing: Pairing, another_tokenizer: bool) -> str:
     """Return why two tables cannot be compared: facts asked otherwise, or most of them without a partner."""
     differing, added = pairing.differing, pairing.added
     facts = len(pairing.candidate.rows) + len(differing) + len(added)

@@ -132,6 +132,11 @@ class Spec:
         """True if prompts are put into a chat template."""
         return False
 
+    @property
+    def decoding(self) -> str:
+        """How each token of an answer is chosen."""
+        return "greedy"
+
 
 class Embedder(Protocol):
     """Opened encoder of texts."""

@@ -40,6 +40,13 @@ class TokenCounter:
         """Return the number of tokens of the continuation."""
         return self._tokens(request.continuation)
 
+    def digest(self, request: Request) -> str:
+        """Return the digest of the prompt, as the model's responses state it; empty where it is not known.
+
+        Raises ``ValueError`` where the model refuses the request.
+        """
+        return ""
+
     def _tokens(self, text: str) -> int:
         return math.ceil(len(text) / CHARACTERS)
 
@@ -65,7 +72,7 @@ class TokenizerCounter(TokenCounter):
             raise ModelError(
                 f"loading {spec.text}: torch or transformers does not import: {error}"
             ) from None
-        _, self._encoder = load_outline(spec)
+        _, self._encoder = load_outline(spec, again=True)
         self.unscorable = self._encoder.unscorable
         may_think = (
             self._encoder.marks is not None and spec.chat.enable_thinking is not False
@@ -82,6 +89,13 @@ class TokenizerCounter(TokenCounter):
             return self._length(self._encoder.text(request))
         except ValueError:
             return 0
+
+    def digest(self, request: Request) -> str:
+        """Return the digest of the prompt's token ids; raises ``ValueError`` where the model refuses it."""
+        encoder = self._encoder
+        if isinstance(request, ScoreRequest):
+            return encoder.digest(encoder.pair(request).prompt)
+        return encoder.digest(encoder.prompt(request))
 
     def continuation(self, request: ScoreRequest) -> int:
         """Return the number of tokens of the continuation, 0 where the model refuses it."""

@@ -20,6 +20,7 @@ from pytest_kbrel.records import (
     Ask,
     Case,
     Fact,
+    Failed,
     Generated,
     Request,
     Response,
@@ -132,6 +133,30 @@ def _calls(
         return result
 
 
+def prompt_digests(case: Case, digest: Callable[[Request], str]) -> dict[str, str]:
+    """Return how each fact will be asked (:attr:`Outcome.prompt_digest`), by fact id; no model is asked.
+
+    ``digest`` returns that of a prompt, and raises ``ValueError`` where the model refuses it: such a fact is
+    left out.
+    """
+
+    def answer(ask: Ask) -> Response:
+        try:
+            known = "" if ask.to else digest(ask.request)
+        except ValueError as error:
+            return Failed(error=str(error))
+        return _answer(case, facts[ask.fact_id], ask, "most", known)
+
+    probe, facts = open_case(case), {fact.id: fact for fact in case.facts}
+    try:
+        asks = next(probe)
+        while True:
+            asks = probe.send(tuple(map(answer, asks)))
+    except StopIteration as stop:
+        result: ProbeResult = stop.value
+    return {row.fact_id: row.prompt_digest for row in result.table.rows}
+
+
 def dry_runs_of(
     cases: Sequence[Case], parts: Callable[[Case], Parts] = whole
 ) -> tuple[DryRun, ...]:
@@ -142,11 +167,16 @@ def dry_runs_of(
     )
 
 
-def _answer(case: Case, fact: Fact, ask: Ask, scenario: Scenario) -> Response:
-    """Return a canned response with which a probe goes on to emit its further requests."""
+def _answer(
+    case: Case, fact: Fact, ask: Ask, scenario: Scenario, digest: str = ""
+) -> Response:
+    """Return a canned response with which a probe goes on to emit its further requests.
+
+    ``digest`` is that of the prompt.
+    """
     if isinstance(ask.request, ScoreRequest):
         return Scored(
-            probabilities=(0.5,), token_ids=(0,), prompt_tokens=0, prompt_digest=""
+            probabilities=(0.5,), token_ids=(0,), prompt_tokens=0, prompt_digest=digest
         )
     text = (
         _helper_reply(case, ask) if ask.to else _model_reply(case, fact, ask, scenario)
@@ -157,7 +187,7 @@ def _answer(case: Case, fact: Fact, ask: Ask, scenario: Scenario) -> Response:
         token_ids=(),
         finish="stop",
         prompt_tokens=0,
-        prompt_digest="",
+        prompt_digest=digest,
         steps=(step,) if ask.request.steps else (),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,7 @@ from pytest_kbrel.models.registry import (
     unscorable,
     unused_args,
 )
+from pytest_kbrel.plugin.comparable import check_comparable
 from pytest_kbrel.plugin.options import is_explicit, is_on_command_line, origin_of
 from pytest_kbrel.plugin.settings import only_one
 from pytest_kbrel.printing import printable
@@ -45,7 +46,6 @@ from pytest_kbrel.words import NO_CACHE
 # Two settings of which only one may be given, and why.
 _ONLY_ONE = (
     ("baseline_model", "baseline", "a run is compared with one of them"),
-    ("baseline_update", "limit", "a blessed run is a complete one"),
     ("baseline_update", "until_decided", "a blessed run is a complete one"),
     ("shard", "baseline_update", "a blessed run is a complete one"),
     ("shard", "until_decided", "a shard decides nothing, so that it cannot end early"),
@@ -251,12 +251,29 @@ def check_suites(
         )
     to_run = selected(suites, expected)
     check_cases(settings, to_run)
+    check_comparable(config, settings, baseline, suites, to_run)
     cases = sum(len(suite.cases) for suite in suites)
     if settings.baseline_update and len(to_run) < cases:
         raise KbrelError(
             f"--kb-baseline-update: deselected {cases - len(to_run)} of {cases} cases, and a baseline needs "
-            "all of them; allowed: all cases, and a suite file without those that the model cannot be asked"
+            "all of them; allowed: the command without -k, --lf, --deselect and node ids, or a suite file with "
+            f"these cases alone: a copy of {'; '.join(_partial(suites, to_run))}"
         )
+
+
+def _partial(suites: Sequence[Suite], cases: Collection[Case]) -> Iterator[str]:
+    """Yield what to write for each suite of which only these cases are to be asked."""
+    for suite in suites:
+        edits = []
+        for probe in PROBES:
+            of_probe = [case for case in suite.cases if case.probe == probe]
+            kept = [case.slice for case in of_probe if case in cases]
+            if of_probe and not kept:
+                edits.append(f"without '{probe}:'")
+            elif len(kept) < len(of_probe):
+                edits.append(f"with 'slices: [{', '.join(kept)}]' below '{probe}:'")
+        if edits:
+            yield f"{suite.path} {' and '.join(edits)}"
 
 
 def unused_flags(

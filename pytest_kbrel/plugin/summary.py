@@ -71,8 +71,10 @@ def next_steps(
         and config.pluginmanager.hasplugin("lfplugin")
     ):
         steps.append(("rerun the failed", command("--lf")))
-    undecided = any(case.verdict in UNMEASURED for case in run.cases)
-    partial = not run.complete or settings.limit is not None or settings.until_decided
+    # What cannot be compared is no model to bless in the other's place.
+    unfit = {"not comparable", *UNMEASURED}
+    undecided = any(case.verdict in unfit for case in run.cases)
+    partial = not run.complete or settings.until_decided
     if asks and not (undecided or partial or is_published(run.baseline)):
         name = "" if settings.baseline else "=NAME"
         what = (

@@ -94,9 +94,8 @@ def made_facts(seed):
 def test_merged_shards_are_the_run_without_shards(
     pytester, mini_suite, shards, count, by
 ):
-    mini_suite(ALL, facts_file(RENAMED))
-    pytester.runpytest(*GATE, "--kb-baseline-update=old")
     mini_suite(ALL)
+    pytester.runpytest(*GATE, "--kb-baseline-update=old")
     baseline = "--kb-baseline=old"
     whole = pytester.runpytest(
         OVERCONFIDENT, "suites", baseline, "--kb-output-path=whole"
@@ -112,9 +111,8 @@ def test_merged_shards_are_the_run_without_shards(
 
 
 def test_the_command_joins_shards_as_pytest_does(pytester, mini_suite, shards, capsys):
-    mini_suite(ALL, facts_file(RENAMED))
-    pytester.runpytest(*GATE, "--kb-baseline-update=old")
     mini_suite(ALL)
+    pytester.runpytest(*GATE, "--kb-baseline-update=old")
     flags = (
         OVERCONFIDENT,
         "suites",

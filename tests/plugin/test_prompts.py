@@ -148,4 +148,6 @@ def test_a_suite_is_judged_in_its_language(run):
 def test_runs_in_two_languages_are_not_compared(run):
     run("language: de\n", "--kb-baseline-update=old")
     assert run("language: de\n", "--kb-baseline=old")[1]["verdict"] != "not comparable"
-    assert run("", "--kb-baseline=old")[1]["verdict"] == "not comparable"
+    result = run("", "--kb-baseline=old")[0]
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*candidate and baseline differ in settings on 4*"])

@@ -45,7 +45,6 @@ FLAGS = [
     (f"{MODEL} --kb-baseline-model=./nowhere", "--kb-baseline-model: *nowhere*"),
     (f"{MODEL} --kb-baseline-update=published/monitor/x", "*stands for figures of a*"),
     (f"{MODEL} --kb-baseline-update=suites", "*found *a file or folder here*"),
-    (f"{MODEL} --kb-baseline-update=x --kb-limit=3", "*found with --kb-limit*"),
     (f"{MODEL} --kb-baseline-update", "*: no name given; write --kb-baseline-upd*"),
     (f"{MODEL} --kb-baseline-update=x --kb-until-decided=all", "*a complete one*"),
     (f"{MODEL} --kb-baseline-reason=why", "*: found without --kb-baseline-update*"),

@@ -40,6 +40,11 @@ class AnswersSpec(Spec):
         """True if whoever answers the requests puts prompts into a chat template."""
         return self.requests.chats
 
+    @property
+    def decoding(self) -> str:
+        """What whoever answers the requests is told of how to choose each token of an answer."""
+        return self.requests.decoding
+
 
 def parse_answers(
     text: str, model_args: str = "", *, chat_template: bool = False, **run: str

@@ -93,6 +93,11 @@ class FileRecord:
             "there, or gate a copy"
         )
 
+    @property
+    def is_current(self) -> bool:
+        """Whether no file has changed."""
+        return self._states() == self._recorded
+
     def _states(self) -> dict[tuple[str, Path], FileState | None]:
         return {
             (label, path): _state(path)

@@ -44,6 +44,8 @@ from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import Fingerprint, record
 
 _TOKENIZER = "the tokenizer"
+# To read a tokenizer out of a GGUF file takes seconds.
+_OUTLINES: dict[ModelSpec, tuple[FileRecord, tuple[Any, PromptEncoder]]] = {}
 
 
 @record
@@ -113,8 +115,22 @@ def load_checkpoint(spec: ModelSpec) -> LoadedCheckpoint:
     )
 
 
-def load_outline(spec: ModelSpec) -> tuple[Any, PromptEncoder]:
-    """Return config and prompt encoder of a checkpoint, without its weights; raises as :func:`load_checkpoint`."""
+def load_outline(spec: ModelSpec, *, again: bool = False) -> tuple[Any, PromptEncoder]:
+    """Return config and prompt encoder of a checkpoint, without its weights; raises as :func:`load_checkpoint`.
+
+    ``again``: the next call for this checkpoint returns the same ones, unless its files have changed since.
+    """
+    kept = _OUTLINES.pop(spec, None)
+    if kept is not None and kept[0].is_current:
+        return kept[1]
+    files = record_files(spec) if again else None
+    outline = _load_outline(spec)
+    if files is not None:
+        _OUTLINES[spec] = files, outline
+    return outline
+
+
+def _load_outline(spec: ModelSpec) -> tuple[Any, PromptEncoder]:
     with quiet():
         config = _load_config(spec)
         tokenizer = load_tokenizer(spec)

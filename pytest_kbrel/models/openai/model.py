@@ -49,7 +49,6 @@ _ENDS = tuple(".!?:…")
 _TOO_MANY = re.compile(
     r"context (length|window|size)|max_(completion_|new_)?tokens|max_model_len", re.I
 )
-_DECODING = "temperature 0"
 _REPEATS_KEY = "the server repeated its key in replies, where *** stands for it and is judged as it stands"
 # The longest tokens that we know of have 128 characters, a character has up to 6 bytes in JSON, and some
 # servers tell a thought twice.
@@ -105,9 +104,7 @@ class OpenAIModel(ServedModel):
             device=self._spec.base_url,
             chat_template=self._spec.endpoint == "chat",
             scoring_version=SCORING_VERSION,
-            decoding=_DECODING
-            if self._spec.seed is None
-            else f"{_DECODING}, seed {self._spec.seed}",
+            decoding=self._spec.decoding,
             prompting=self._spec.chat.prompting(),
         )
 

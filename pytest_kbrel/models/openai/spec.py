@@ -99,6 +99,12 @@ class OpenAISpec(Spec):
         return self.endpoint == "chat"
 
     @property
+    def decoding(self) -> str:
+        """What the server is told of how it chooses each token of an answer."""
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        return f"temperature 0{seed}"
+
+    @property
     def has_budget(self) -> bool:
         """True if a session may spend only so much on this model."""
         return self.max_tokens_total is not None or self.max_cost is not None
