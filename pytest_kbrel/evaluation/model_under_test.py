@@ -62,11 +62,13 @@ class ModelUnderTest(Model):
         question: str,
         *,
         system: str = "",
+        lead: str = "",
         max_new_tokens: int = 32,
         stop: Sequence[str] = ("\n",),
     ) -> str:
         """Return the greedy answer to a question, which is put as it is, up to one of the ``stop`` strings.
 
+        ``lead`` is the given beginning of the answer.
         Raises ``ResponseError`` where there is none.
         """
         __tracebackhide__ = True
@@ -75,19 +77,26 @@ class ModelUnderTest(Model):
             max_new_tokens=max_new_tokens,
             stop=tuple(stop),
             system=system,
+            lead=lead,
         )
         (response,) = self.generate([request])
         if isinstance(response, Failed):
             raise _no_answer("ask", question, response)
         return response.text.strip()
 
-    def probability(self, prompt: str, continuation: str, *, system: str = "") -> float:
+    def probability(
+        self, prompt: str, continuation: str, *, system: str = "", lead: str = ""
+    ) -> float:
         """Return how probable a continuation is behind a prompt, 0..1: the product over its tokens.
 
+        Under a chat template the prompt is the user's turn, and the continuation begins the answer, or
+        follows its ``lead``.
         Raises ``ResponseError`` where the model does not say.
         """
         __tracebackhide__ = True
-        request = ScoreRequest(prompt=prompt, continuation=continuation, system=system)
+        request = ScoreRequest(
+            prompt=prompt, continuation=continuation, system=system, lead=lead
+        )
         (response,) = self.score([request])
         if isinstance(response, Failed):
             raise _no_answer("probability", f"{prompt}{continuation}", response)

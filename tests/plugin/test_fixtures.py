@@ -224,6 +224,7 @@ def test_the_model_answers_and_says_how_probable_a_text_is(pytester, mini_suite)
         test_it="""
         def test_it(kb_model):
             assert kb_model.ask("What is the capital of Norway?") == "Oslo"
+            assert kb_model.ask("Where is the", lead="capital of Norway?") == "Oslo"
             sure = kb_model.probability("What is the capital of China?", " Beijing")
             assert sure == 0.9
         """
