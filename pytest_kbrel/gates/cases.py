@@ -20,7 +20,7 @@ from pytest_kbrel.gates.changes import (
     fact_changes,
     without_tokens,
 )
-from pytest_kbrel.gates.figures import Figure, figures_of
+from pytest_kbrel.gates.figures import Figure, figures_of, mean_figure
 from pytest_kbrel.gates.integrity import check_integrity, count, is_nan, truncated_in
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
 from pytest_kbrel.gates.rules import Obstacle, decide, gate_result
@@ -179,7 +179,7 @@ def compare_case(
     judged = judge_figures(
         result,
         gates,
-        figures_of(metrics_for(result.probe, result.slice, table.columns)),
+        _figures(result, pairings),
         (table,),
         pairings,
         against,
@@ -206,6 +206,15 @@ def compare_case(
     )
 
 
+def _figures(result: CaseResult, pairings: Sequence[Pairing]) -> tuple[Figure, ...]:
+    table = result.table
+    if result.probe != "test":
+        return figures_of(metrics_for(result.probe, result.slice, table.columns))
+    # The metric of a test in Python has the name of its column.
+    tables = (table, *(pairing.baseline for pairing in pairings))
+    return tuple(mean_figure(name, name, tables) for name in table.columns)
+
+
 def obstacle_to(result: CaseResult, against: Against) -> Obstacle | None:
     """Return what stands in the way of comparing a recorded case with a run, ``None`` when nothing does."""
     pairings = _paired(result, against)
@@ -221,7 +230,9 @@ def _paired(result: CaseResult, against: Against) -> tuple[Pairing, ...]:
     new, old = (
         without(table, result.unmatched.waived) for table in (result.table, run.table)
     )
-    return (pair(new, old, setting_differences(result.settings, run.settings)),)
+    differing = setting_differences(result.settings, run.settings)
+    # The numbers of a test in Python may be of any size, and none is rounding.
+    return (pair(new, old, differing, exact=result.probe == "test"),)
 
 
 def judge_figures(

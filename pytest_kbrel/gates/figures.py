@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from pytest_kbrel import stats
-from pytest_kbrel.catalogue.metrics import METRICS
+from pytest_kbrel.catalogue.metrics import METRICS, Better
 from pytest_kbrel.catalogue.probes import RELIABILITY, TOP10, probe_named
 from pytest_kbrel.metrics import MetricFormula, metrics_for
-from pytest_kbrel.metrics.base import MetricTraits, RowStatistic, mean
+from pytest_kbrel.metrics.base import MetricTraits, RowStatistic, mean, ratio
 from pytest_kbrel.metrics.reliability import average, c_wrong
 from pytest_kbrel.records import (
     BUCKETS,
@@ -186,6 +186,38 @@ def _figure_of(metric: MetricFormula) -> Figure:
         columns=((0, metric.columns),),
         statistic=lambda parts: metric.formula(*parts[0]),
         **traits,
+    )
+
+
+def mean_figure(
+    name: str,
+    column: str,
+    tables: Sequence[Table],
+    *,
+    member: int = 0,
+    better: Better = "higher",
+    undefined: str = "no fact",
+) -> Figure:
+    """Return the mean of a column that may hold any numbers; one that holds only 0 and 1 is a rate.
+
+    ``tables`` are all that are compared: what they hold says what the figure can be.
+    """
+    values = {
+        row.values[table.columns.index(column)]
+        for table in tables
+        for row in table.rows
+        if column in table.columns
+    }
+    low = 0.0 if min(values, default=0.0) >= 0 else -math.inf
+    high = 1.0 if low == 0 and max(values, default=0.0) <= 1 else math.inf
+    return Figure(
+        name=name,
+        better=better,
+        columns=((member, (column,)),),
+        statistic=lambda parts: ratio(parts[0][0][..., 0], parts[0][1]),
+        bounds=(low, high),
+        rate=values <= {0.0, 1.0},
+        undefined=undefined,
     )
 
 

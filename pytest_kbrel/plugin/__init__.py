@@ -167,7 +167,7 @@ def pytest_runtest_makereport(
     # A test may request its fixtures only while it runs.
     asks = fixtures.uses_model(item)
     if asks or fixtures.results_key in item.stash:
-        fixtures.attach(report, item)
+        fixtures.attach(report, item, call)
     if asks:
         if in_suite(item.nodeid):
             fixtures.drop_prefix(report, call)

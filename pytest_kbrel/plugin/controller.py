@@ -128,6 +128,10 @@ class Recorder:
         expected = self._results.expected
         mine = dict.fromkeys(filter(in_suite, nodeids))
         if mine.keys() <= expected.keys():
+            if self._settings.shard and not expected:
+                # One of Python tests only.
+                shard = sharded_run(self._settings, (), self._config.rootpath)
+                self._results.shard = shard
             return
         self.begin()
         expected |= mine

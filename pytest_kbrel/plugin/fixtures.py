@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pytest
 
@@ -13,12 +14,13 @@ from pytest_kbrel.plugin.options import is_active
 
 if TYPE_CHECKING:
     from pytest_kbrel.baselines import Baseline
-    from pytest_kbrel.models.base import Model
+    from pytest_kbrel.evaluation.model_under_test import ModelUnderTest
     from pytest_kbrel.plugin.worker import CaseRunner
     from pytest_kbrel.records import Case, CaseResult, Fact, Shard
     from pytest_kbrel.settings import Settings
 
 T = TypeVar("T")
+Metric = Callable[["Fact"], float]
 results_key = pytest.StashKey["list[CaseResult]"]()
 runner_key = pytest.StashKey["CaseRunner"]()
 # Of an item whose case is asked in parts: the part that is asked now, as its first fact and how many, or None
@@ -26,6 +28,20 @@ runner_key = pytest.StashKey["CaseRunner"]()
 part_key = pytest.StashKey["tuple[int, int] | None"]()
 # Of a process whose model cannot be used: the test whose report says why.
 _explained_key = pytest.StashKey[str]()
+
+
+class Check(Protocol):
+    """What the fixture ``kb_check`` is."""
+
+    def __call__(
+        self,
+        case: Case | Metric,
+        facts: Sequence[Fact] = (),
+        *,
+        name: str = "",
+        **rules: float,
+    ) -> CaseResult:
+        """Return the result where all gates hold, else fail the test."""
 
 
 @pytest.fixture(scope="session")
@@ -51,9 +67,10 @@ def _kb_runner(request: pytest.FixtureRequest) -> Iterator[CaseRunner]:
 
 
 @pytest.fixture(scope="session")
-def kb_model(_kb_runner: CaseRunner) -> Model:
-    """The checkpoint under test, loaded once for each worker."""
-    return _or_fail(_kb_runner.pool.model)
+def kb_model(_kb_runner: CaseRunner) -> ModelUnderTest:
+    """The model under test, loaded once for each worker: ``ask(question)``, ``probability(prompt, text)``."""
+    _or_fail(_kb_runner.pool.fingerprint)
+    return _kb_runner.model
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +90,7 @@ def kb_shard(request: pytest.FixtureRequest) -> Shard:
 
 @pytest.fixture
 def kb_facts(request: pytest.FixtureRequest) -> Callable[[str], tuple[Fact, ...]]:
-    """Read a facts file (JSON Lines, CSV or Parquet), relative to the test's own folder."""
+    """Read a file of facts (JSON Lines, CSV, Parquet) or questions (CSV), relative to the test's own folder."""
 
     def read(path: str) -> tuple[Fact, ...]:
         from pytest_kbrel.facts.readers import read_own_facts
@@ -84,23 +101,45 @@ def kb_facts(request: pytest.FixtureRequest) -> Callable[[str], tuple[Fact, ...]
 
 
 @pytest.fixture
-def kb_check(
-    request: pytest.FixtureRequest, _kb_runner: CaseRunner
-) -> Callable[[Case], CaseResult]:
-    """Measure one case and assert all its gates."""
+def kb_check(request: pytest.FixtureRequest, _kb_runner: CaseRunner) -> Check:
+    """Measure one case, or a metric of your own over facts, and assert all its gates.
 
-    def check(case: Case) -> CaseResult:
-        if (part := request.node.stash.get(part_key, None)) is not None:
-            _or_fail(lambda: _kb_runner.ask_part(case, *part))
+    ``kb_check(metric, facts, min=0.8, max_drop=0.05)``: ``metric(fact)`` returns a number of which more is
+    better, or whether all is well; the rules are those of gates. ``name`` is what reports call the metric,
+    by default as the function. A baseline knows it by that name and the test's.
+    """
+
+    def check(
+        case: Case | Metric,
+        facts: Sequence[Fact] = (),
+        *,
+        name: str = "",
+        **rules: float,
+    ) -> CaseResult:
+        from pytest_kbrel.records import Case
+
+        part = request.node.stash.get(part_key, None)
+        if part is not None and isinstance(case, Case):
+            _or_fail(functools.partial(_kb_runner.ask_part, case, *part))
             pytest.skip("a part of a case decides nothing")
+        if isinstance(case, Case):
+            decide = functools.partial(_kb_runner.decide, case)
+        else:
+            nodeid = request.node.nodeid
+            decide = functools.partial(
+                _kb_runner.measure, case, facts, nodeid, name, rules
+            )
         try:
-            result = _or_fail(lambda: _kb_runner.decide(case))
+            result = _or_fail(decide)
         except BudgetError as error:
             recorder = request.config.pluginmanager.getplugin("kbrel-recorder")
             # It is there, since with workers a budget is refused.
             news = _kb_runner.pool.news()
             recorder.end_at_budget(request.node.nodeid, str(error), news)
         results = request.node.stash.setdefault(results_key, [])
+        if any(other.nodeid == result.nodeid for other in results):
+            twice = f"{result.id} stands twice in this test; allowed: another name"
+            raise _unmeasured(twice)
         results.append(result)
         from pytest_kbrel.plugin.collection import case_of
         from pytest_kbrel.reports.junit import case_properties
@@ -135,18 +174,29 @@ def _or_fail(action: Callable[[], T]) -> T:
     from pytest_kbrel.serialization import replace_surrogates
 
     # Outside the handler: inside it pytest would print both errors.
-    pytest.fail(replace_surrogates(why), pytrace=False)
+    raise _unmeasured(replace_surrogates(why))
 
 
-def attach(report: pytest.TestReport, item: pytest.Item) -> None:
+def _unmeasured(why: str) -> BaseException:
+    """Return the failure of a test in which nothing could be measured, though no assertion of its own failed."""
+    failure = pytest.fail.Exception(why, pytrace=False)
+    failure.is_unmeasured = True  # type: ignore[attr-defined]
+    return failure
+
+
+def attach(
+    report: pytest.TestReport, item: pytest.Item, call: pytest.CallInfo[None]
+) -> None:
     """Attach to an item's report, as JSON, its results and the models of its process.
 
-    To that of a failed item also, why all others would fail too.
+    To that of a failed item also, why all others would fail too, and what its own assertion says.
     """
     from pytest_kbrel.evaluation.model_pool import News
     from pytest_kbrel.serialization import dumps_compact, replace_surrogates
 
     runner = item.config.stash.get(runner_key, None)
+    if runner is not None and runner.model.asked:
+        runner.keep(item.nodeid)
     results = item.stash.get(results_key, []) if report.when == "call" else []
     if not results and not report.failed:
         return
@@ -158,11 +208,27 @@ def attach(report: pytest.TestReport, item: pytest.Item) -> None:
             why = replace_surrogates(runner.pool.unusable)
             report.kbrel_unusable = why  # type: ignore[attr-defined]
             _explain_once(report, item.config, why)
+    if report.when == "call":
+        _explain_test(report, call)
     # xdist transports unknown attributes of a report, and execnet no records.
     report.kbrel = dumps_compact({"results": results, "news": news})  # type: ignore[attr-defined]
     if results:
         # pytest keeps all items until the session ends.
         del item.stash[results_key]
+
+
+def _explain_test(report: pytest.TestReport, call: pytest.CallInfo[None]) -> None:
+    """Say in the report of a test why it failed, without the traceback, and whether by an assertion."""
+    error = None if call.excinfo is None else call.excinfo.value
+    if not report.failed or error is None or hasattr(error, "is_unmeasured"):
+        return
+    is_assertion = isinstance(error, (AssertionError, pytest.fail.Exception))
+    said = str(error) if is_assertion else f"{type(error).__name__}: {error}"
+    why = said.partition("\n")[0] or "an assertion failed and did not say why"
+    from pytest_kbrel.serialization import replace_surrogates
+
+    report.kbrel_why = replace_surrogates(why)  # type: ignore[attr-defined]
+    report.kbrel_asserted = is_assertion  # type: ignore[attr-defined]
 
 
 def _explain_once(report: pytest.TestReport, config: pytest.Config, why: str) -> None:

@@ -111,7 +111,7 @@ def columns_of(
 def groups(run: Run) -> tuple[Group, ...]:
     """Return the tables of a run: one a probe, or one a kind of slice where these have their own metrics.
 
-    Tests in Python that came to no case have one of their own: their probe is not known.
+    Tests in Python have one of their own: their metrics are theirs.
     """
     tables: list[Group] = []
     suites = _suites(run)
@@ -132,7 +132,7 @@ def groups(run: Run) -> tuple[Group, ...]:
             title = f"{probe.title}, {kind}" if len(probe.kinds) > 1 else probe.title
             add("slice", title, [*columns], cases)
     tests = [case for case in slices(run) if case.probe == "test"]
-    add("test", "Tests in Python", (), tests)
+    add("test", "Tests in Python", columns_of(tests, None)[1], tests)
     return tuple(tables)
 
 

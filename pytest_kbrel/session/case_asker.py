@@ -159,7 +159,7 @@ class CaseAsker:
                 result.errors,
                 Against(
                     baseline=baseline,
-                    comparisons=self._family(case.suite),
+                    comparisons=self.family(case.suite),
                     incomparable=self._incomparable(case, baseline),
                     another_tokenizer=another_tokenizer(
                         self.pool.fingerprint(), baseline
@@ -309,7 +309,7 @@ class CaseAsker:
         self.pool.close()
         self._retrieval.close()
 
-    def _family(self, suite: str) -> int:
+    def family(self, suite: str) -> int:
         """Return m of a suite; of a test in Python, which has none, that of all suites of the session."""
         families = {of.path: family_size(of) for of in self._suites()}
         return max(families.get(suite, sum(families.values())), 1)

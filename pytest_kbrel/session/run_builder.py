@@ -84,6 +84,8 @@ class SessionResults:
     expected: dict[str, None] = field(default_factory=dict)
     outcomes: dict[str, str] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    # The tests in Python of which an assertion failed.
+    asserted: set[str] = field(default_factory=set)
     cases: dict[str, CaseResult] = field(default_factory=dict)
     cases_of: dict[str, list[str]] = field(default_factory=dict)
     fingerprints: dict[str, Fingerprint] = field(default_factory=dict)
@@ -117,6 +119,8 @@ class SessionResults:
         if report.failed:
             why: str = getattr(report, "kbrel_why", report.longreprtext)
             self.failures.setdefault(report.nodeid, why.strip())
+            if getattr(report, "kbrel_asserted", False):
+                self.asserted.add(report.nodeid)
             if str(report.when) == "???":
                 self.crashed.add(report.nodeid)
             # A Python test is not expected beforehand: that it uses a model is known once it does.
@@ -198,7 +202,8 @@ class SessionResults:
                 nodeid, "the session stopped before this case", begun=False
             )
         how = "interrupted in this case" if self.stopped else "it never ended"
-        return _undecided(nodeid, self.failures.get(nodeid) or how, begun=True)
+        case = _undecided(nodeid, self.failures.get(nodeid) or how, begun=True)
+        return replace(case, verdict="fail") if nodeid in self.asserted else case
 
     def skipped(self, nodeid: str) -> bool:
         """Return True if an item was skipped before it measured anything."""
@@ -326,7 +331,9 @@ def build_run(
                 or cases[nodeid].waived
             ):
                 cases[nodeid] = replace(
-                    cases[nodeid], verdict="invalid", errors=(_last_line(why),)
+                    cases[nodeid],
+                    verdict="fail" if item in results.asserted else "invalid",
+                    errors=(_last_line(why),),
                 )
     run = Run(
         kbrel_version=__version__,

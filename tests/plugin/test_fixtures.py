@@ -1,12 +1,16 @@
 """Python tests that use kb_check, kb_model and the other fixtures."""
 
+import json
+import re
+from pathlib import Path
+
 import jsonschema
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
 from pytest_kbrel.reports.json_report import schema
 from tests.openai_server import Fault
-from tests.plugin.conftest import GATE, MODEL, ONE
+from tests.plugin.conftest import GATE, INT4, KNOWS, MODEL, ONE
 
 TESTS = """
 import os
@@ -144,15 +148,13 @@ def test_a_case_made_by_hand_that_cannot_be_asked_says_why(
     assert "Traceback" not in result.stdout.str()
 
 
-def test_a_python_test_gets_no_model(pytester, mini_suite):
+def test_what_was_not_asked_is_not_recorded(pytester, mini_suite):
     mini_suite(ONE)
     pytester.runpytest(*GATE, "--kb-output-path=run")
-    pytester.makepyfile("def test_it(kb_model):\n    pass\n")
+    pytester.makepyfile("def test_it(kb_model):\n    kb_model.ask('Who?')\n")
     result = pytester.runpytest("--kb-from-run=run")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        ["*no model is loaded where a recorded run is decided again*"]
-    )
+    result.stdout.fnmatch_lines(["*kb_model.ask('Who?') got no answer: not recorded"])
 
 
 def test_a_python_test_goes_on_after_a_waived_case(pytester, mini_suite, report):
@@ -206,3 +208,202 @@ def test_facts_are_read_by_their_files_ending(pytester):
             "*fcats.jsonl: cannot be read: No such file or directory; did you mean 'facts.csv'?",
         ]
     )
+
+
+OWN = """
+def test_brief(kb_facts, kb_check, kb_model):
+    def right(fact):
+        return kb_model.ask(f"What is the capital of {fact.subject}?") == fact.object
+    kb_check(right, kb_facts("suites/facts.jsonl"), min=0.5, max_drop=0.2)
+"""
+
+
+def test_the_model_answers_and_says_how_probable_a_text_is(pytester, mini_suite):
+    mini_suite()
+    pytester.makepyfile(
+        test_it="""
+        def test_it(kb_model):
+            assert kb_model.ask("What is the capital of Norway?") == "Oslo"
+            assert kb_model.ask("Where is the", lead="capital of Norway?") == "Oslo"
+            sure = kb_model.probability("What is the capital of China?", " Beijing")
+            assert sure == 0.9
+        """
+    )
+    pytester.runpytest(MODEL, "test_it.py").assert_outcomes(passed=1)
+
+
+def test_probability_is_the_product_over_the_tokens(pytester):
+    rule = {"default": {"text": "", "probability": 0.5}}
+    (pytester.path / "half.jsonl").write_text(json.dumps(rule), encoding="utf-8")
+    pytester.makepyfile(
+        """
+        def test_it(kb_model):
+            assert kb_model.probability("The capital is", " New Delhi") == 0.25
+        """
+    )
+    pytester.runpytest("--kb-model=scripted/half.jsonl").assert_outcomes(passed=1)
+
+
+def test_a_failed_request_is_named_and_is_no_failed_assertion(
+    pytester, report, openai_server, gate
+):
+    openai_server.inject(*[Fault(status=400, message="too long")] * 9)
+    pytester.makepyfile(
+        test_it="def test_it(kb_model):\n    kb_model.ask('Where is Lima?')\n"
+    )
+    result = pytester.runpytest(*gate)
+    result.stdout.fnmatch_lines(["*kb_model.ask('Where is Lima?') got no answer: *"])
+    (case,) = report()["cases"]
+    assert case["verdict"] == "invalid"
+
+
+def test_a_failed_assertion_is_a_failed_case_with_what_it_says(
+    pytester, mini_suite, report, plugin_args
+):
+    mini_suite()
+    pytester.makepyfile(
+        test_it="""
+        def test_bare(kb_model):
+            assert kb_model.ask("What is the capital of Norway?") == "Bergen"
+
+        def test_broken(kb_model):
+            raise OSError("no disk")
+        """
+    )
+    result = pytester.runpytest(MODEL, "test_it.py", *plugin_args)
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["FAILED *test_bare", "*assert 'Oslo' == 'Bergen'"])
+    verdicts = {case["slice"]: case["verdict"] for case in report()["cases"]}
+    assert verdicts == {"test_bare": "fail", "test_broken": "invalid"}
+
+
+def test_a_metric_of_ones_own_has_interval_gates_and_place_in_the_reports(
+    pytester, mini_suite, cases, responses, plugin_args
+):
+    mini_suite()
+    pytester.makepyfile(test_it=OWN)
+    flags = ("test_it.py", *plugin_args, "--junitxml=j.xml")
+    pytester.runpytest(MODEL, *flags).assert_outcomes(passed=1)
+    case = cases()["test_brief[right]"]
+    figure = case["metrics"]["right"]
+    assert (case["probe"], case["n"], figure["value"]) == ("test", 12, 1.0)
+    # Wilson's interval of 12 of 12.
+    assert figure["low"] == pytest.approx(0.7575, abs=1e-4)
+    assert [gate["rule"] for gate in case["gates"]] == ["min", "max_drop"]
+    assert "kb_right=1.0000" in (pytester.path / "j.xml").read_text()
+    assert {line["case"] for line in responses()} == {"test_it.py::test_brief[right]"}
+    assert len(responses()) == 12
+
+
+def test_a_metric_of_ones_own_is_blessed_and_compared_fact_by_fact(
+    pytester, mini_suite, cases
+):
+    mini_suite()
+    pytester.makepyfile(test_it=OWN)
+    bless = "--kb-baseline-update=own"
+    assert pytester.runpytest(MODEL, "test_it.py", bless).ret == 0
+    (pytester.path / "none.jsonl").write_text(
+        '{"default": {"text": "none"}}\n', encoding="utf-8"
+    )
+    flags = ("test_it.py", "--kb-baseline=own")
+    result = pytester.runpytest("--kb-model=scripted/none.jsonl", *flags)
+    result.assert_outcomes(failed=1)
+    case = cases()["test_brief[right]"]
+    assert len(case["lost"]) == 12
+    assert [gate["verdict"] for gate in case["gates"]] == ["fail", "fail"]
+    assert case["metrics"]["right"]["delta"] == -1.0
+    pytester.runpytest(MODEL, *flags).assert_outcomes(passed=1)
+
+
+def test_a_metric_of_ones_own_is_compared_with_a_baseline_model(
+    pytester, mini_suite, cases
+):
+    mini_suite()
+    pytester.makepyfile(test_it=OWN)
+    base = f"--kb-baseline-model={KNOWS}"
+    pytester.runpytest(INT4, base, "test_it.py").assert_outcomes(passed=1)
+    case = cases()["test_brief[right]"]
+    assert [change["new_answer"] for change in case["lost"]] == ["Bergen"]
+
+
+def test_numbers_of_any_size_are_compared(pytester, mini_suite, cases):
+    mini_suite()
+    pytester.makepyfile(
+        test_it="""
+        def test_it(kb_facts, kb_check, kb_model):
+            size = lambda fact: 1e6 * kb_model.probability(
+                f"What is the capital of {fact.subject}?", f" {fact.object}")
+            kb_check(size, kb_facts("suites/facts.jsonl"), name="size", max_drop=1e3)
+        """
+    )
+    assert pytester.runpytest(MODEL, "test_it.py", "--kb-baseline-update=own").ret == 0
+    # All its probabilities are lower by 0.03.
+    assert pytester.runpytest(INT4, "test_it.py", "--kb-baseline=own").ret == 1
+    figure = cases()["test_it[size]"]["metrics"]["size"]
+    assert figure["baseline"] > figure["value"] > 1e5
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("lambda fact: 1, facts", "*found '<lambda>' as the name*name=...*"),
+        ("lambda fact: 1, facts, name='churn'", "*found 'churn' as the name*"),
+        ("lambda fact: 1, (), name='x'", "*found no facts*"),
+        ("lambda fact: 1, facts * 2, name='x'", "*facts with one id*"),
+        ("lambda fact: 'a', facts, name='x'", "*x: found 'a' for fact 'P36:China'*"),
+        ("lambda fact: float('nan'), facts, name='x'", "*found nan for fact*"),
+        ("lambda fact: 1, facts, name='x', mn=1", "*unknown rule 'mn'*'min'?"),
+    ],
+)
+def test_what_is_no_metric_is_refused(pytester, mini_suite, report, call, message):
+    mini_suite()
+    pytester.makepyfile(
+        test_it=f"""
+        def test_it(kb_facts, kb_check):
+            facts = kb_facts("suites/facts.jsonl")
+            kb_check({call})
+        """
+    )
+    result = pytester.runpytest(MODEL, "test_it.py")
+    result.stdout.fnmatch_lines([message])
+    (case,) = report()["cases"]
+    assert case["verdict"] == "invalid"
+
+
+def test_a_name_stands_once_in_a_test(pytester, mini_suite):
+    mini_suite()
+    pytester.makepyfile(
+        test_it="""
+        def test_it(kb_facts, kb_check):
+            for _ in range(2):
+                kb_check(lambda fact: 1, kb_facts("suites/facts.jsonl"), name="x")
+        """
+    )
+    result = pytester.runpytest(MODEL, "test_it.py")
+    result.stdout.fnmatch_lines(["*test_it[[]x] stands twice*another name*"])
+
+
+def test_a_recorded_run_answers_python_tests(pytester, mini_suite, cases):
+    mini_suite()
+    asks = 'def test_ask(kb_model):\n    assert kb_model.ask("Who?") == "unsure"\n'
+    pytester.makepyfile(test_it=OWN + asks)
+    for number in (1, 2):
+        flags = (f"--kb-shard={number}/2", f"--kb-output-path=run{number}")
+        pytester.runpytest(MODEL, "test_it.py", *flags).assert_outcomes(passed=2)
+    pytester.runpytest("test_it.py", "--kb-from-run", "run1", "run2").assert_outcomes(
+        passed=2
+    )
+    assert cases()["test_brief[right]"]["n"] == 12
+
+
+def test_the_example_of_the_documentation_runs(pytester, mini_suite):
+    page = (Path(__file__).parents[2] / "docs" / "suites.md").read_text("utf-8")
+    (table,) = re.findall(r"```csv\n(.*?)```", page, re.DOTALL)
+    (tests,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    mini_suite()
+    (pytester.path / "questions.csv").write_text(table, encoding="utf-8")
+    pytester.makepyfile(test_it=tests)
+    rule = {"default": {"text": "Lima", "probability": 0.5}}
+    (pytester.path / "lima.jsonl").write_text(json.dumps(rule), encoding="utf-8")
+    result = pytester.runpytest("--kb-model=scripted/lima.jsonl", "test_it.py")
+    result.assert_outcomes(passed=2)

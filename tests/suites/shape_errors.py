@@ -221,7 +221,7 @@ SHAPE_ERRORS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "gates of no probe": (
         HEAD + "gates: {accuracy: {min: 0.1}}\nmonitor:\n",
         3,
-        ("'gates' stands too high in a suite file", "in monitor, head_to_tail"),
+        ("'gates' stands too high in a suite file", "in questions, monitor"),
     ),
     "metric beside gates": (
         HEAD + "monitor:\n  accuracy: {min: 0.1}\n",

@@ -15,9 +15,8 @@ from pytest_kbrel.cli.compare.thresholds import Demands
 from pytest_kbrel.foreign import NO_ANSWER, ONE_TASK, SCORE, ScoredCase, ScoredRun
 from pytest_kbrel.gates import decide, fact_changes, verdict_of
 from pytest_kbrel.gates.cases import unjudged
-from pytest_kbrel.gates.figures import Figure
+from pytest_kbrel.gates.figures import Figure, mean_figure
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
-from pytest_kbrel.metrics.base import ratio
 from pytest_kbrel.records import (
     CaseResult,
     Change,
@@ -126,7 +125,14 @@ def _case(
     notes = _notes(before, after, pairings, (baseline, candidate))
     lower = before.lower | after.lower
     figures = tuple(
-        _figure(metric, member, pairing, metric in lower)
+        mean_figure(
+            metric,
+            SCORE,
+            (pairing.candidate, pairing.baseline),
+            member=member,
+            better="lower" if metric in lower else "higher",
+            undefined="no row",
+        )
         for member, (metric, pairing) in enumerate(zip(metrics, pairings, strict=True))
     )
     tables = tuple(after.tables[metric] for metric in metrics)
@@ -239,26 +245,6 @@ def _metric(name: str, tables: Sequence[Table], less_is_better: bool) -> Metric:
         about="A metric of another tool.",
         low=0.0 if min(values, default=0.0) >= 0 else -FIGURE,
         high=1.0 if values <= {0.0, 1.0} else math.inf,
-    )
-
-
-def _figure(metric: str, member: int, pairing: Pairing, less_is_better: bool) -> Figure:
-    """Return the mean of a metric as a figure; one whose values are all 0 or 1 is a rate."""
-    values = {
-        row.values[0]
-        for table in (pairing.candidate, pairing.baseline)
-        for row in table.rows
-    }
-    low = 0.0 if min(values, default=0.0) >= 0 else -math.inf
-    high = 1.0 if low == 0 and max(values, default=0.0) <= 1 else math.inf
-    return Figure(
-        name=metric,
-        better="lower" if less_is_better else "higher",
-        columns=((member, (SCORE,)),),
-        statistic=lambda parts: ratio(parts[0][0][..., 0], parts[0][1]),
-        bounds=(low, high),
-        rate=values <= {0.0, 1.0},
-        undefined="no row",
     )
 
 
