@@ -39,7 +39,7 @@ RELATIONS, FACTS, FRAMES, CONTEXTS = 20, 16_167, 7, 5
 QUESTIONS = 18_000
 ITEMS = 20
 FKTC_SUITE = "suite: fktc\nfacts: fktc\nformat: fktc\nmonitor:\n  gates:\n    accuracy: {max_drop: 0.02}\n"
-BOTH_SUITE = FKTC_SUITE + "reliability:\n  slices: [known-zero-shot, known-four-shot]\n"
+BOTH_SUITE = FKTC_SUITE + "reliability:\n  slices: [known, known-four-shot]\n"
 QUESTIONS_SUITE = "suite: questions\nfacts: questions.json\nformat: head-to-tail\nhead_to_tail:\n  gates:\n"
 QUESTIONS_SUITE += "    accuracy: {max_drop: 0.02}\n"
 # A plugin of the measured run: what the model itself takes at each item. Of a generator only the time until

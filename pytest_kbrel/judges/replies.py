@@ -85,6 +85,9 @@ def _is_letter(
     begun = match.string[match.start("letter") :].casefold()
     if any(" " in name and begun.startswith(name.casefold()) for name in options):
         return False
+    # What stands between question and answer in many dialogues.
+    if begun.startswith("a:"):
+        return False
     if match["mark"]:
         return True
     # Without a mark a letter may be a word: what stands behind it is the option, or calls it right.
@@ -95,12 +98,16 @@ def _is_letter(
 
 def _lettered(match: re.Match[str], texts: Sequence[str]) -> int | None:
     index, rest = ord(match["letter"].upper()) - ord("A"), match["rest"] or ""
+    text = normalise(rest)
+    if index < len(texts) and text in filter(None, texts):
+        return texts.index(text)
     if index >= len(texts) or _ANOTHER.search(rest):
         return None
-    text = normalise(rest)
-    if text in filter(None, texts):
-        return texts.index(text)
-    return index if _named(text, texts) in ([], [index]) else None
+    named = {*_named(text, texts)}
+    # A part of a longer option, or of one that is cut short.
+    within = {at for at, of in enumerate(texts) if text and f" {text} " in f" {of} "}
+    is_denied = not named and _DENIES.search(text)
+    return None if (named | within) - {index} or is_denied else index
 
 
 def _named(text: str, texts: Sequence[str]) -> list[int]:

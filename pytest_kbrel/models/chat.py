@@ -265,7 +265,7 @@ _REPLACED = "".join(f" | replace('%{code}', '{text}')" for code, text in _CODES.
 _FIXED_DAY = (
     f"{{%- macro {_TODAY}(form) -%}}{{{{ form{_REPLACED} }}}}{{%- endmacro -%}}"
 )
-_QUESTION, _ANSWER = "kbrel-question", "kbrel-answer"
+_SYSTEM, _QUESTION, _ANSWER = "kbrel-system", "kbrel-question", "kbrel-answer"
 _SAMPLE = (message("user", _QUESTION),)
 
 
@@ -290,14 +290,15 @@ _NO_SLOT = (
 class ChatTemplate:
     """Chat template of a tokenizer with the user's settings.
 
-    ``marks`` are the marks of thoughts that template or tokenizer declares. Raises :class:`ModelError` if the
+    ``marks`` are the marks of thoughts that template or tokenizer declares. What a template without a place
+    for it would leave out or refuse, the system message, leads what the user says first. Raises :class:`ModelError` if the
     tokenizer has no template, or it does not work with these settings.
     """
 
     def __init__(self, tokenizer: Any, args: ChatArgs) -> None:
         if not tokenizer.chat_template:
             raise ModelError("a chat template is asked for, but the tokenizer has none")
-        self._tokenizer, self._args = tokenizer, args
+        self._tokenizer, self._args, self._takes_system = tokenizer, args, True
         self._source = _source(tokenizer.chat_template)
         if _TODAY in self._source:
             self._source = _FIXED_DAY + self._source
@@ -314,7 +315,7 @@ class ChatTemplate:
         opened = (marks for marks in KNOWN if marks.opened_by(self._opening))
         declared = marks_of_tokenizer(tokenizer, args, self._source)
         self.marks = declared or next(opened, None)
-        self._check_system()
+        self._takes_system = self._shows_system()
         self._slot = self._find_slot()
         # Why no answer can be scored behind this template; empty if one can.
         self.unscorable = "" if self._slot else _NO_SLOT
@@ -379,25 +380,21 @@ class ChatTemplate:
     def _filled(
         self, messages: Sequence[Message], variables: dict[str, Any], **options: Any
     ) -> str:
+        if not self._takes_system and messages[0]["role"] == "system":
+            system, first, *others = messages
+            led = _joined(system["content"], first["content"])
+            messages = [message("user", led), *others]
         given = {"chat_template": self._source} | variables | options
         return str(
             self._tokenizer.apply_chat_template(list(messages), tokenize=False, **given)
         )
 
-    def _check_system(self) -> None:
-        instruction = self._args.system_instruction
-        if not instruction:
-            return
+    def _shows_system(self) -> bool:
         try:
-            prompt = self.prompt((message("system", instruction), *_SAMPLE))
-        except Exception as error:
-            raise ModelError(
-                f"system_instruction: the chat template refuses system messages: {error}"
-            ) from None
-        if instruction.strip() not in prompt:
-            raise ModelError(
-                "system_instruction: the chat template leaves system messages out"
-            )
+            return _SYSTEM in self.prompt((message("system", _SYSTEM), *_SAMPLE))
+        except Exception:
+            # Some templates refuse system messages.
+            return False
 
     def _find_slot(self) -> AnswerSlot | None:
         variables, marks = self._args.variables, self.marks

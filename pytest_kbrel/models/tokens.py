@@ -177,7 +177,7 @@ class PromptEncoder:
 
         What is scored, and what is generated with its steps, with beams or behind a lead, stands where an
         answer stands when nothing is thought. Raises ``ValueError`` where a thinking model's template has no such place, and
-        where a template leaves out the request's system message or turns.
+        where a template leaves out the request's turns.
         """
         if self.template is None:
             return text_of(request, self._chat.system_instruction)
@@ -189,10 +189,6 @@ class PromptEncoder:
             text = self.template.answer_prompt(messages, request.lead)
         else:
             text = self.template.prompt(messages)
-        if request.system.strip() not in text:
-            raise ValueError(
-                "the chat template leaves system messages out, and the suite has one"
-            )
         if any(part.strip() not in text for turn in request.turns for part in turn):
             raise ValueError(
                 "the chat template leaves earlier turns out, and examples are such"

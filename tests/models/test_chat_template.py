@@ -105,11 +105,17 @@ def test_system_messages_and_earlier_turns_stand_before_the_question(encoder_of,
     assert places == sorted(places)
 
 
-def test_a_template_that_refuses_the_system_message_is_named(tokenizer_of):
-    with pytest.raises(
-        ModelError, match="the chat template refuses system messages: no system"
-    ):
-        ChatTemplate(tokenizer_of("llama2"), ChatArgs(system_instruction="Be brief."))
+def test_without_a_place_for_it_a_system_message_leads_the_first_question(encoder_of):
+    encoder = encoder_of("llama2", ChatArgs(system_instruction="Be brief."))
+    request = GenerateRequest(
+        prompt="Which city?",
+        max_new_tokens=3,
+        system="Say unsure.",
+        turns=(("A?", "b"),),
+    )
+    assert encoder.text(request).endswith(
+        "[INST] Be brief.\n\nSay unsure.\n\nA? [/INST] b </s><s>[INST] Which city? [/INST]"
+    )
 
 
 RAW = (

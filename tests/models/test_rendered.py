@@ -55,7 +55,7 @@ def test_a_chat_template_is_applied(encoder_of):
 @pytest.mark.parametrize(
     ("template", "left_out"),
     [
-        ("{{ messages[-1]['content'] }}", "system messages out, and the suite has one"),
+        ("{{ messages[-1]['content'] }}", "earlier turns out, and examples are"),
         (
             "{{ messages[0]['content'] }}{{ messages[-1]['content'] }}",
             "earlier turns out, and examples are",
