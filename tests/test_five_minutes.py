@@ -14,8 +14,8 @@ import pytest
 PAGE = (Path(__file__).parents[1] / "docs" / "index.md").read_text(encoding="utf-8")
 FILES = re.findall(r'```\w+ title="([\w.]+)"\n(.*?)```', PAGE, re.DOTALL)
 # Commands of pytest, with what the page shows of their output and their exit code.
-RUNS = re.findall(r"```console\n\$ pytest (.*?)\n(.*?)```", PAGE, re.DOTALL)
-EXIT_CODES = [0, 1]
+RUNS = re.findall(r"```console\n\$ pytest (.*?)\n(\.\.\..*?)```", PAGE, re.DOTALL)
+EXIT_CODES = [1, 0]
 
 
 def without_times(text: str) -> str:

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.plugin import options
-from pytest_kbrel.resources import suites
-from pytest_kbrel.suites import load_suite
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -43,7 +41,15 @@ def anchors(page: str) -> set[str]:
 
 
 def test_the_readme_is_short() -> None:
-    assert len(README.split()) <= 1500
+    assert len(README.split()) <= 850
+    # What a newcomer reads up to a verdict and what it means.
+    assert len(README.partition("`kbrel-report/report.html`")[0].split()) <= 400
+
+
+def test_the_wheel_has_the_name_of_this_version() -> None:
+    name = f"dist/pytest_kbrel-{PROJECT['version']}-py3-none-any.whl"
+    for page in (README, (ROOT / "docs/index.md").read_text(encoding="utf-8")):
+        assert f'$ pip install "{name}[hf]"' in page
 
 
 @pytest.mark.parametrize("link", LINKS)
@@ -110,16 +116,6 @@ def test_the_pictures_are_small() -> None:
         )
 
 
-def test_the_suite_in_the_readme_loads(tmp_path: Path) -> None:
-    text = re.search(r"```yaml\n(.*?)```", README, flags=re.DOTALL)
-    assert text is not None
-    (tmp_path / "world").symlink_to(suites() / "world")
-    path = tmp_path / "capitals.kb.yaml"
-    path.write_text(text[1], encoding="utf-8")
-    suite = load_suite(path)
-    assert [case.id for case in suite.cases] == ["monitor[P36]", "monitor[P17]"]
-
-
 @pytest.mark.parametrize("flag", sorted(set(re.findall(r"--kb-[a-z-]+", README))))
 def test_every_flag_in_the_readme_is_one(flag: str) -> None:
     assert flag in {option.flag for option in options.FLAGS}
@@ -132,18 +128,9 @@ def test_every_target_in_the_readme_is_one(target: str) -> None:
     assert f"\n{target}: " in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("probe", ["head_to_tail", "monitor"])
-def test_the_readme_has_the_figures_of_the_candidate(probe: str) -> None:
-    row = re.search(
-        rf"^\| accuracy of `{probe}`.*?\| ([\d.]+) \| ([\d.]+) \|",
-        README,
-        flags=re.MULTILINE,
-    )
-    assert row is not None
+def test_the_readme_has_the_figures_of_the_candidate() -> None:
+    shown = " ".join(README.split())
     # `make candidates-table` writes this page.
     candidates = (ROOT / "docs/candidates.md").read_text(encoding="utf-8")
-    verdicts = dict(
-        re.findall(r"^\| `([\w:]+)` \| (.*)$", candidates, flags=re.MULTILINE)[:2]
-    )
-    assert f"({row[1]}, no change)" in verdicts["reference"]
-    assert f"green ({row[2]}, " in verdicts["reference:overconfident"]
+    (changes,) = re.findall("^- `reference:overconfident`: (.*?)\\. ", candidates, re.M)
+    assert f"changes {changes}" in shown

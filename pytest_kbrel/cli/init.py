@@ -16,16 +16,20 @@ BASELINE = "prod"
 # What is typed next, and why.
 NEXT = (
     (
-        "pytest suites --kb-model=reference --kb-baseline=reference",
-        "try it with the model that comes along",
+        "pytest suites --kb-model=./candidate --kb-baseline-model=./prod",
+        "gate; chat models need --kb-apply-chat-template",
     ),
     (
-        f"pytest suites --kb-model=./checkpoint --kb-baseline-update={BASELINE}",
-        "bless what you ship today",
+        "pytest suites --kb-model=reference --kb-baseline=reference",
+        "or try it with the model that comes along",
+    ),
+    (
+        f"pytest suites --kb-model=./prod --kb-baseline-update={BASELINE}",
+        "later: record what you ship today",
     ),
     (
         f"pytest suites --kb-model=./candidate --kb-baseline={BASELINE}",
-        "gate what you want to ship tomorrow",
+        "and gate without asking it again",
     ),
 )
 _WORKFLOW = ".github/workflows/kbrel.yml"

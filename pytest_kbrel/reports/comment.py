@@ -42,15 +42,31 @@ STATED = {
 
 _MEANING: dict[Judgement, str] = {
     "pass": "Every gate passed.",
-    "fail": "At least one gate failed.",
-    "inconclusive": "No gate failed, but the facts are too few to rule out a loss that is not allowed.",
-    "invalid": "The run or its responses are not sound, so they decide nothing.",
-    "not run": "The session stopped before all cases were asked.",
+    "fail": (
+        "At least one gate failed. Next: mend the candidate. If the loss is meant, bless this run: "
+        "download its reports, `pytest SUITES --kb-from-run=kbrel-report --kb-baseline-update=NAME`, and "
+        "commit `baselines/NAME`."
+    ),
+    "inconclusive": (
+        "No gate failed, but the facts are too few to rule out a loss that is not allowed. Next: ask more "
+        "facts (`limit` in the suite), or merge."
+    ),
+    "invalid": (
+        "The run or its responses are not sound, so they decide nothing. Next: change what the cases below "
+        "name, and run again."
+    ),
+    "not run": (
+        "The session stopped before all cases were asked. Next: run the job again; what was answered is "
+        "not asked again."
+    ),
     "not comparable": (
         "Candidate and baseline were not asked in the same way, so they were not compared. This is no "
         "judgement of the model: bless a new baseline, or undo what differs."
     ),
-    "no baseline": "Some gates compare with a baseline, and there is none for them: they are undecided.",
+    "no baseline": (
+        "Some gates compare with a baseline, and there is none for them: they are undecided. Next: bless "
+        "what you ship, `pytest SUITES --kb-model=MODEL --kb-baseline-update=NAME`."
+    ),
 }
 _SHARD = "This is one shard of a run. Nothing is decided before all shards are joined."
 
@@ -114,6 +130,12 @@ def comment_markdown(
 def _notes(run: Run) -> Iterator[str]:
     yield from problems(run, comment_text)
     for text in run.differences:
+        name = text.partition(" ")[0]
+        # A candidate has other weights; of other files the digests tell a reader nothing.
+        if name == "weights_digest":
+            continue
+        if name.endswith("_digest"):
+            text = name.removesuffix("_digest")
         yield f"- differs from the baseline in: {comment_text(text, _REASON)}"
 
 

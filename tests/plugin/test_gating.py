@@ -1,10 +1,13 @@
 """Whole sessions that pass and fail: outcomes, reports, aggregates, exit status."""
 
+import json
+import re
 from pathlib import Path
 
 import junitparser
 import pytest
 
+from pytest_kbrel import resources
 from tests.plugin.conftest import GATE, outcomes
 
 STRICT = """\
@@ -118,3 +121,21 @@ def test_a_run_that_dies_leaves_no_older_runs_report_behind(
     pytester.runpytest_subprocess(*GATE)
     assert report()["summary"]["verdict"] == "invalid"
     assert report()["exit_status"] == pytest.ExitCode.INTERNAL_ERROR
+
+
+def test_the_first_suite_of_the_page_on_gates_runs(pytester):
+    page = (Path(__file__).parents[2] / "docs/gates.md").read_text(encoding="utf-8")
+    name, suite, command = re.search(
+        r'```yaml title="(.*?)"\n(.*?)```\n\n```console\n\$ pytest (.*?)\n',
+        page,
+        re.DOTALL,
+    ).groups()
+    (pytester.path / "suites").mkdir()
+    (pytester.path / "suites/world").symlink_to(resources.suites() / "world")
+    (pytester.path / name).write_text(suite, encoding="utf-8")
+    # The last word of each question, so that the answers differ.
+    rule = {"pattern": r"(\w+)\?[^?]*$", "text": r"\1"}
+    (pytester.path / "knows.jsonl").write_text(json.dumps(rule), encoding="utf-8")
+    flags = re.sub(r"\./\w+", "scripted/knows.jsonl", command)
+    result = pytester.runpytest(*flags.split(), "--kb-limit=60")
+    result.assert_outcomes(passed=4)

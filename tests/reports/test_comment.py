@@ -66,6 +66,12 @@ def test_the_age_of_the_baseline(blessed, words, small_run):
     assert words in comment_markdown(replace(small_run, blessed=blessed))
 
 
+def test_digests_are_left_out(small_run):
+    digests = ("weights_digest ('0a1b' and '2c3d')", "tokenizer_digest ('4e' and '5f')")
+    text = comment_markdown(replace(small_run, differences=digests))
+    assert re.findall("differs from the baseline in: (.*)", text) == ["tokenizer"]
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

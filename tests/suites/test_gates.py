@@ -190,7 +190,7 @@ def checks(text: dict[str, object]) -> bool:
 @pytest.mark.parametrize("page", ["suites.md", "gates.md"])
 def test_the_examples_of_the_documentation_are_right_by_the_schema(page: str) -> None:
     blocks = re.findall(
-        r"```yaml\n(.*?)```", (DOCS / page).read_text("utf-8"), flags=re.DOTALL
+        r"```yaml.*?\n(.*?)```", (DOCS / page).read_text("utf-8"), flags=re.DOTALL
     )
     keys = make_schema()["properties"].keys()
     # A suite's dates are texts.
