@@ -306,7 +306,7 @@ ROOMS: dict[str, Room] = {
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",
-        "baselines bounds catalogue errors evaluation facts gates models "
+        "__init__ baselines bounds catalogue errors evaluation facts gates models "
         "planning printing probes records replay reports serialization session settings suites words",
         "pytest",
     ),

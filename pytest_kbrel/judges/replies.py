@@ -112,12 +112,12 @@ def _lettered(match: re.Match[str], texts: Sequence[str]) -> int | None:
 
 def _named(text: str, texts: Sequence[str]) -> list[int]:
     """Return the options that stand in a text, not those that stand in a longer one only."""
-    found, text = [], f" {text} "
+    places, text = [], f" {text} "
     for index in sorted(range(len(texts)), key=lambda at: -len(texts[at])):
         if texts[index] and f" {texts[index]} " in text:
-            found.append(index)
+            places.append(index)
             text = text.replace(f" {texts[index]} ", " | ")
-    return found
+    return places
 
 
 # The question's own words, which a model may repeat before it answers.

@@ -120,7 +120,7 @@ def joined(
         point = name
         if len(PROBES[probe].kinds) > 1:
             kind = PROBES[probe].kind(name)
-            point = name.removeprefix(f"{kind}-")
+            point = name.removeprefix(kind).removeprefix("-") or "auto"
             values[f"c_wrong_{kind}"] = values.pop("c_wrong", None)
         points.setdefault((suite, probe, point), {}).update(values)
     for (_, probe, _), point_figures in points.items():
