@@ -137,16 +137,17 @@ def _run(options: argparse.Namespace) -> int:
             f"{directory}: is a file; allowed: a folder, or one to be made"
         )
     # First: nothing is written beside a file that pytest refuses.
-    path, text = line_to_add(directory, "kb_baseline", BASELINE)
+    path, line = line_to_add(directory, "kb_baseline", BASELINE)
     work = _Work(directory)
-    suite = (resources.suites() / "world.kb.yaml").read_text(encoding="utf-8")
-    work.write(
-        "suites/world.kb.yaml", suite.replace(resources.SCHEMA_IN_CLONE, _SCHEMA, 1)
-    )
+    for name in ("world.kb.yaml", "quick.kb.yaml", "conftest.py"):
+        text = (resources.suites() / name).read_text(encoding="utf-8")
+        work.write(
+            f"suites/{name}", text.replace(resources.SCHEMA_IN_CLONE, _SCHEMA, 1)
+        )
     work.copy(resources.suites() / "world", "suites/world")
     work.write(f"suites/{_SCHEMA}", resources.schema("suite"))
     work.copy(resources.baselines() / "reference", "baselines/reference")
-    work.set_ini_key(path, text)
+    work.set_ini_key(path, line)
     work.ignore()
     work.write(_WORKFLOW, resources.workflow())
     document = {

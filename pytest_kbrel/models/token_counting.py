@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import ModelError
@@ -23,11 +24,12 @@ class TokenCounter:
     """Counter of the tokens of requests; this one takes one token for each :data:`CHARACTERS` characters.
 
     ``exact`` says that tokens are those of the model's own tokenizer, ``unscorable`` why the model can score
-    no continuation. ``thoughts`` are the most tokens of a thought before an answer, which are not counted.
+    no continuation. ``tokenizer_digest`` is as in a fingerprint, empty where it is not known. ``thoughts`` are the most tokens of a thought before an answer, which are not counted.
     """
 
     exact = False
     unscorable = ""
+    tokenizer_digest = ""
 
     def __init__(self, instruction: str = "", thoughts: int = 0) -> None:
         self._instruction, self.thoughts = instruction, thoughts
@@ -67,12 +69,17 @@ class TokenizerCounter(TokenCounter):
 
     def __init__(self, spec: ModelSpec) -> None:
         try:
+            from pytest_kbrel.models.checkpoint.fingerprint import tokenizer_digest
             from pytest_kbrel.models.hf.loading import load_outline
         except ImportError as error:
             raise ModelError(
                 f"loading {spec.text}: torch or transformers does not import: {error}"
             ) from None
         _, self._encoder = load_outline(spec, again=True)
+        if spec.is_local:
+            self.tokenizer_digest = tokenizer_digest(
+                spec, Path(spec.location), self._encoder.tokenizer
+            )
         self.unscorable = self._encoder.unscorable
         may_think = (
             self._encoder.marks is not None and spec.chat.enable_thinking is not False

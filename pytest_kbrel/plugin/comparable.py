@@ -22,6 +22,7 @@ from pytest_kbrel.catalogue.metrics import CHANGE_METRICS
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models.base import Spec
+from pytest_kbrel.models.chat import CHAT_ARGS
 from pytest_kbrel.models.registry import BACKENDS, open_counter
 from pytest_kbrel.plugin.options import origin_of
 from pytest_kbrel.records import (
@@ -115,7 +116,13 @@ def _obstacles(
     elif other is None:
         yield from _of_judge(settings, baseline, cases)
         yield from _of_limit(settings, baseline)
-    counters = [_counter(spec) for spec in (own, other) if spec is not None]
+        yield from _of_suites(settings, baseline, cases)
+    # A plan asks nothing, and reads no tokenizer for it.
+    counters = [
+        None if settings.plan else _counter(spec)
+        for spec in (own, other)
+        if spec is not None
+    ]
     if settings.baseline_model and None in counters:
         # Both are asked the same, as far as it is known.
         return
@@ -209,6 +216,18 @@ def _of_limit(settings: Settings, baseline: Baseline) -> Iterator[_Obstacle]:
         )
 
 
+def _of_suites(
+    settings: Settings, baseline: Baseline, cases: Sequence[Case]
+) -> Iterator[_Obstacle]:
+    """Yield that the baseline has none of the cases, which is of other suite files then."""
+    if cases and not any(map(baseline.case, cases)):
+        there = ", ".join(sorted({key.partition("::")[0] for key in baseline.cases}))
+        yield _Obstacle(
+            why=f"the baseline has no case like {cases[0].suite}::{cases[0].id}, found in it: cases of {there}",
+            remedy=_bless(settings, baseline.model),
+        )
+
+
 def _of_case(
     settings: Settings,
     baseline: Baseline,
@@ -246,11 +265,21 @@ def _of_case(
     new, old = (_table({fact: of[fact] for fact in both}) for of in (ours, theirs))
     pairing = pair(new, old, differing)
     if both and len(pairing.differing) == len(both):
-        why = not_comparable(pairing, False)
+        another = _another_tokenizer(baseline, counters)
         yield _Obstacle(
-            why=f"{case.id}: {why}",
-            remedy=_of_prompts(settings, baseline, case, pairing.asked[0]),
+            why=f"{case.id}: {not_comparable(pairing, another)}",
+            remedy=_of_prompts(settings, baseline, case, pairing.asked[0], another),
         )
+
+
+def _another_tokenizer(
+    baseline: Baseline, counters: Sequence[TokenCounter | None]
+) -> bool:
+    """Return True if the tokenizers of both models are known and differ."""
+    digests = [counter.tokenizer_digest for counter in counters if counter is not None]
+    if len(digests) == 1 and baseline.model is not None:
+        digests.append(baseline.model.tokenizer_digest)
+    return all(digests) and len({*digests}) > 1
 
 
 def _asked(
@@ -287,21 +316,24 @@ def _of_facts(settings: Settings, baseline: Baseline, case: Case) -> str:
 
 
 def _of_prompts(
-    settings: Settings, baseline: Baseline, case: Case, asked: Asked
+    settings: Settings, baseline: Baseline, case: Case, asked: Asked, another: bool
 ) -> str:
-    """Return what to type where the facts of a case are asked otherwise; ``asked`` is one of them."""
+    """Return what to type where the facts of a case are asked otherwise; ``asked`` is one of them.
+
+    ``another``: the tokenizers differ.
+    """
     ours, theirs = map(read_digest, asked[1:])
     assert ours is not None
     assert theirs is not None
     if ours.prompts == theirs.prompts and ours.bos != theirs.bos:
         return f"--kb-model-args=add_bos_token={theirs.bos > ours.bos}"
-    # Draws and settings change the prompts of MONITOR too.
-    same = dataclasses.replace(ours, prompts=theirs.prompts, bos=theirs.bos)
-    seeds = {dict(baseline.settings).get("seed", ""), str(settings.seed or "")}
-    if same != theirs or (len(seeds) > 1 and not settings.baseline_model):
-        return _of_facts(settings, baseline, case)
     model = baseline.model
-    given = f" ({model.prompting})" if model is not None and model.prompting else ""
+    prompting = model.prompting if model is not None else ""
+    # The wording of the suite or of this version may be another one.
+    args = any(name in settings.model_args for name in (*CHAT_ARGS, "tokenizer"))
+    if not (another or prompting or args or settings.baseline_model):
+        return _of_facts(settings, baseline, case)
+    given = f" ({prompting})" if prompting else ""
     return (
         f"system_instruction, chat_template_args and tokenizer of the baseline's model{given} in "
         "--kb-model-args, without which models of different tokenizers have no prompt in common"

@@ -19,6 +19,8 @@ from pytest_kbrel.errors import KbrelError
 ROOT = Path(__file__).parents[2]
 MADE = [
     "suites/world.kb.yaml",
+    "suites/quick.kb.yaml",
+    "suites/conftest.py",
     "suites/world",
     "suites/suite.schema.json",
     "baselines/reference",
@@ -172,11 +174,23 @@ def test_the_commands_in_the_suite_are_not_refused_for_want_of_a_baseline(
 ):
     init()
     text = (pytester.path / "suites/world.kb.yaml").read_text("utf-8")
-    commands = re.findall(r"^# +pytest (.*?)  +#", text, flags=re.MULTILINE)
-    assert len(commands) == 2
+    text += (pytester.path / "suites/quick.kb.yaml").read_text("utf-8")
+    commands = re.findall(r"^# +pytest (.*?)(?:  +#|$)", text, flags=re.MULTILINE)
+    assert len(commands) == 3
     for command in commands:
-        flags = shlex.split(command.replace("./my-checkpoint", "reference"))
+        flags = shlex.split(re.sub(r"\./[\w-]+", "reference", command))
         assert pytester.runpytest(*flags, "--kb-plan").ret == 0, command
+
+
+def test_the_small_suite_is_collected_by_name_alone(pytester, init):
+    init()
+    world, quick = (
+        pytester.runpytest(path, "--co", "-q").stdout.str()
+        for path in ("suites", "suites/quick.kb.yaml")
+    )
+    assert "suites/world.kb.yaml::" in world
+    assert "quick" not in world
+    assert "suites/quick.kb.yaml::" in quick
 
 
 def test_the_workflow_is_that_of_the_docs():

@@ -51,9 +51,13 @@ def test_a_worse_candidate_fails_and_its_report_names_the_lost_facts(
     )
 
 
-def test_a_case_that_the_baseline_lacks_fails(pytester, mini_suite, blessed):
+def test_a_suite_that_the_baseline_lacks_is_refused(pytester, mini_suite, blessed):
     mini_suite(RELATIVE, name="other")
     result = pytester.runpytest(MODEL, "suites/other.kb.yaml", "--kb-baseline=prod")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*has no case like *found in it: cases of mini.kb.*"])
+    # Beside one that it has, it fails.
+    result = pytester.runpytest(MODEL, "suites", "--kb-baseline=prod")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*no baseline*"])
 

@@ -14,6 +14,7 @@ import yaml
 from pytest_kbrel import resources
 from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS
 from pytest_kbrel.catalogue.rules import GATE_RULES, GateRule
+from pytest_kbrel.planning.requests import dry_runs_of
 from pytest_kbrel.suites import load_suite
 from pytest_kbrel.suites.gates import WAIVER_KEYS
 from pytest_kbrel.suites.parse import SUITE_KEYS, UNSEEN_KEYS
@@ -129,6 +130,7 @@ def test_every_metric_has_a_place() -> None:
 
 
 WORLD = Path(__file__).parents[2] / "suites" / "world.kb.yaml"
+QUICK = WORLD.with_name("quick.kb.yaml")
 DAY = datetime.date(2026, 12, 1)
 
 
@@ -153,8 +155,24 @@ def test_it_loads_whole() -> None:
     assert suite.warnings == ()
 
 
-def test_editors_accept_it() -> None:
-    data = as_json(yaml.safe_load(WORLD.read_text("utf-8")))
+def test_the_quick_suite_asks_at_most_3000_questions_about_the_worlds_facts() -> None:
+    quick = load_suite(QUICK, today=DAY)
+    world = {
+        fact.id for case in load_suite(WORLD, today=DAY).cases for fact in case.facts
+    }
+    asked = [fact.id for case in quick.cases for fact in case.facts]
+    assert sum(fact in world for fact in asked) > 0.9 * len(asked)
+    calls = [
+        sum(len(call.requests) for call in run.calls())
+        for run in dry_runs_of(quick.cases)
+    ]
+    assert max(calls) <= 3000
+    assert quick.warnings == ()
+
+
+@pytest.mark.parametrize("suite", [WORLD, QUICK])
+def test_editors_accept_it(suite: Path) -> None:
+    data = as_json(yaml.safe_load(suite.read_text("utf-8")))
     assert [
         error.message
         for error in jsonschema.Draft202012Validator(SCHEMA).iter_errors(data)

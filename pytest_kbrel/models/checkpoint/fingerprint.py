@@ -61,7 +61,7 @@ def fingerprint(
         weights_digest=_weights_digest(
             spec, folder, [*answering, *_tokenising(spec, folder)]
         ),
-        tokenizer_digest=_tokenizer_digest(spec, folder, tokenizer),
+        tokenizer_digest=tokenizer_digest(spec, folder, tokenizer),
         dtype=str(model.dtype).removeprefix("torch."),
         device=describe_devices(model),
         derived="+".join(name for name, is_done in changes.items() if is_done),
@@ -158,7 +158,8 @@ def _adapter_files(spec: ModelSpec, name: str) -> list[Path]:
     return [Path(file)]
 
 
-def _tokenizer_digest(spec: ModelSpec, folder: Path, tokenizer: Any) -> str:
+def tokenizer_digest(spec: ModelSpec, folder: Path, tokenizer: Any) -> str:
+    """Return the digest of a tokenizer; ``folder`` is the checkpoint's."""
     own = Path(spec.tokenizer).expanduser() if spec.tokenizer else folder
     special = {
         name: str(token) for name, token in sorted(tokenizer.special_tokens_map.items())
