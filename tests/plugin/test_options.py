@@ -1,5 +1,6 @@
 """What each setting accepts and refuses, without a session."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,13 @@ def test_a_key_in_a_models_name_is_refused_and_not_repeated(
 def test_a_models_name_and_arguments_without_a_key_are_taken(given):
     text = "openai/x,base_url=http://h/v1,api_key_env=MY_KEY,think_end_token=</t>"
     assert read_settings(given(baseline_model=text)).baseline_model == text
+
+
+def test_the_help_begins_with_the_six_flags_of_a_first_gate(pytester):
+    text = pytester.runpytest("--help").stdout.str()
+    first, rest = text.split("pytest-kbrel: gate")[1].split("pytest-kbrel: further")
+    flags = (
+        "model model-args apply-chat-template baseline baseline-model baseline-update"
+    )
+    assert re.findall(r"^  --kb-([a-z-]+)", first, re.M) == flags.split()
+    assert len(re.findall(r"^  --kb-", rest, re.M)) == len(options.FLAGS) - 6

@@ -39,9 +39,11 @@ def check_packages(spec: ModelSpec) -> None:
         else ""
     )
     spread = "" if spec.placement is None else f"device_map={spec.placement.device_map}"
+    gguf = f"gguf_file={spec.gguf_file}" if spec.gguf_file else ""
     for option, package in (
         (f"peft={spec.peft}" if spec.peft else "", "peft"),
-        (f"gguf_file={spec.gguf_file}" if spec.gguf_file else "", "gguf"),
+        (gguf, "gguf"),
+        (gguf, "accelerate"),
         (quantised, "bitsandbytes"),
         (quantised, "accelerate"),
         (spread, "accelerate"),

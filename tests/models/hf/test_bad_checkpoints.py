@@ -251,6 +251,7 @@ def test_device_that_is_not_there(llama):
         ("load_in_4bit=True", "bitsandbytes"),
         ("load_in_8bit=True", "bitsandbytes"),
         ("gguf_file=config.json", "gguf"),
+        ("gguf_file=config.json", "accelerate"),
     ],
 )
 def test_missing_package_of_an_option(llama, args, package, monkeypatch):
