@@ -17,6 +17,7 @@ from pytest_kbrel.records import (
     Fact,
     Integrity,
     MonitorSettings,
+    ReliabilitySettings,
     Share,
     Table,
 )
@@ -32,6 +33,11 @@ from tests.gates.tables import (
     outcome,
 )
 
+BARE = case(
+    probe="reliability",
+    slice="known-zero-shot",
+    settings=ReliabilitySettings(prompt="zero-shot"),
+)
 OF_MONITOR = case(probe="monitor", slice="P36", settings=MonitorSettings())
 Made = tuple[Table, Sequence[str], Case | None]
 
@@ -252,6 +258,10 @@ NO_SUIT = "the chat template or the tokenizer does not suit the model, or it kno
         ((chosen(3, 5), [], None), {},
          ["3 of 5 replies to multiple-choice questions pick no option; allowed: at most 50%: nothing then "
           "tells whether the model keeps to its answers"]),
+        ((chosen(3, 5), [], BARE), {},
+         ["3 of 5 replies to multiple-choice questions pick no option; allowed: at most 50%: nothing then "
+          "tells whether the model keeps to its answers; the slices known and known-few-shot show solved "
+          "ones first"]),
         ((answers("-" * 10, answer="x" * 61), [], None), {},
          [f"10 of 10 facts get the same wrong answer, '{'x' * 60}'; allowed: at most 90%: the model does not "
           "answer the question, or its prompts or chat template do not suit it; an answer that says nothing "

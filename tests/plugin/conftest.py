@@ -46,6 +46,7 @@ head_to_tail:
     gates:
       gap: {max: 1.0}
 reliability:
+  slices: [known-zero-shot, unseen-zero-shot]
   choices: 3
   distractors: 6
   unseen: {count: 6, as_of: 2026-11-01, expires: 2090-01-01}
@@ -59,6 +60,7 @@ RELATIVE = """\
 suite: mini
 facts: facts.jsonl
 reliability:
+  slices: [known-zero-shot, unseen-zero-shot]
   choices: 3
   distractors: 6
   unseen: {count: 40, as_of: 2026-11-01, expires: 2090-01-01}

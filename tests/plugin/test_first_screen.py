@@ -37,7 +37,7 @@ open     not ruled out: accuracy base worse by 0.236 in
          that lost nothing)
 the baseline's model is scripted/knows.jsonl
 
-FAILED        reliability[unseen-zero-shot]
+FAILED        reliability[unseen]
     UR 1.000 to 0.000, allowed 0.05
     20 facts lost, such as: On which day of 2096 did South
       Korea last hold an election? unsure → New South (no
@@ -57,7 +57,7 @@ open     not ruled out: accuracy base worse by 0.236 in monitor[P36 capital]
          (0.212 in a slice like it that lost nothing)
 the baseline's model is scripted/knows.jsonl
 
-FAILED        reliability[unseen-zero-shot]
+FAILED        reliability[unseen]
     UR 1.000 to 0.000, allowed 0.05
     20 facts lost, such as: On which day of 2096 did South Korea last hold an
       election? unsure → New South (no answer exists)
@@ -76,7 +76,7 @@ open     not ruled out: accuracy base worse by 0.236 in monitor[P36 capital] (0.
          it that lost nothing)
 the baseline's model is scripted/knows.jsonl
 
-FAILED        reliability[unseen-zero-shot]
+FAILED        reliability[unseen]
     UR 1.000 to 0.000, allowed 0.05
     20 facts lost, such as: On which day of 2096 did South Korea last hold an election? unsure → New
       South (no answer exists)

@@ -60,7 +60,7 @@ def test_a_limit_of_the_suite_makes_a_case_invalid_and_a_probes_own_lets_it_pass
         ["*answers are cut short; allowed: none: raise max_new_tokens*"]
     )
     actual = verdicts()
-    assert actual["reliability[known-zero-shot]"] == "invalid"
+    assert actual["reliability[known]"] == "invalid"
     assert {actual[name] for name in actual if name.startswith("head_to_tail")} == {
         "pass"
     }
@@ -148,7 +148,7 @@ WORLD = Path(__file__).parents[2] / "suites" / "world.kb.yaml"
 # So many facts a slice: from 10 on, all that is looked at in responses is.
 LIMIT = 12
 PROBES = ("monitor", "head_to_tail", "reliability")
-UNSEEN = "reliability[unseen-zero-shot]"
+UNSEEN = "reliability[unseen]"
 Answers = Callable[[str], str]
 
 

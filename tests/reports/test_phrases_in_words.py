@@ -76,6 +76,32 @@ def test_how_answers_were_come_by(environment, expected, empty_run):
     )
 
 
+@pytest.mark.parametrize(
+    ("unread", "told"),
+    [
+        ((5, 5), ""),
+        ((6, 0), "6 % pick no option (A); they count"),
+        ((6, 30), "30 % pick no option (B, 1 more above 5 %); they count"),
+    ],
+)
+def test_more_than_a_few_unread_choices_are_told(unread, told, small_run, case):
+    cases = tuple(
+        replace(
+            case,
+            id=name,
+            integrity=(Share(name="unread", value=count, total=100, limit=0.5),),
+        )
+        for name, count in zip("AB", unread, strict=True)
+    )
+    notes = [
+        note
+        for note in phrases.run_notes(replace(small_run, cases=cases), brief=True)
+        if note.startswith("choices_unread")
+    ]
+    assert len(notes) == bool(told)
+    assert told in "".join(notes)
+
+
 def test_notes_keep_to_one_line(small_run, case):
     bad, shown = "a\x1bb", r"a\x1bb"
     names = ("model_load_seconds", "engine", "answers_store", "answers_not_kept")
