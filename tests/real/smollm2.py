@@ -92,7 +92,7 @@ def rounded(folder: Path, bits: int) -> Path:
     return folder
 
 
-def tuned(folder: Path, answers: Sequence[tuple[str, str]], steps: int) -> Path:
+def tuned(folder: Path, answers: Sequence[tuple[str, str]], steps: int = 24) -> Path:
     """Write an adapter that was trained on questions with answers, in the wording of the probes."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(CACHE / CHECKPOINT)
     rows = [_row(tokenizer, question, answer) for question, answer in answers]
