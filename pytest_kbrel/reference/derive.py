@@ -31,10 +31,10 @@ def derive(model: torch.nn.Module, name: str) -> None:
                 parameter.copy_(changed)
 
 
-def quantise(matrix: torch.Tensor, bits: int) -> torch.Tensor:
+def quantise(matrix: torch.Tensor, bits: int, group: int = GROUP) -> torch.Tensor:
     """Return ``matrix`` as ``bits``-bit integers would represent it, one scale for each group of a row."""
     rows, columns = matrix.shape
-    size = GROUP if columns % GROUP == 0 else columns
+    size = group if columns % group == 0 else columns
     groups = matrix.reshape(rows, columns // size, size)
     top = 2 ** (bits - 1) - 1
     scale = groups.abs().amax(dim=-1, keepdim=True) / top

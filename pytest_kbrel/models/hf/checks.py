@@ -175,6 +175,7 @@ def fast_note(spec: ModelSpec, tokenizer: Any) -> str:
 
 # What PEFT calls an adapter that was given no name.
 _NAME = "default"
+_LORA_A = re.compile(r"\.lora_(embedding_)?A\b")
 # Shared by all layers, and saved once or not at all.
 _SHARED = ("vblora_vector_bank", "prompt_encoder", "tinylora_v", "unilora_theta_d")
 
@@ -183,8 +184,8 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
     """Return ``model`` with the adapter that ``spec.peft`` names.
 
     Raises :class:`ModelError` for an adapter of which the model has no place for some weights, or has places
-    that the adapter has no weights for, and for one that adds tokens to the prompt; whatever PEFT and
-    safetensors raise is left as it is.
+    that the adapter has no weights for, for one that adds tokens to the prompt, and for a LoRA that was never
+    trained; whatever PEFT and safetensors raise is left as it is.
     """
     peft = import_module("peft")
     try:
@@ -219,6 +220,13 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
                 f"{spec.path}: the adapter {spec.peft} does not fit: it has {what}: {sorted(keys)[0]}{more}; "
                 "the model would answer without them; allowed: an adapter of this checkpoint"
             )
+    # LoRA adds the product of two matrices, of which training begins with the second at zero.
+    behind = [weight for name, weight in weights.items() if not _LORA_A.search(name)]
+    if prefix == "lora_" and not any(bool(weight.any()) for weight in behind):
+        raise ModelError(
+            f"{spec.path}: the adapter {spec.peft} changes nothing: all its lora_B are zero, as before training; "
+            "allowed: an adapter that was trained, or the checkpoint without it"
+        )
     return adapted
 
 

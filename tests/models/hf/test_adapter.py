@@ -130,6 +130,12 @@ def wider(weights):
     weights[min(weights)] = torch.zeros(2, 48)
 
 
+def never_trained(weights):
+    for name, weight in weights.items():
+        if "lora_B" in name:
+            weight.zero_()
+
+
 def without_the_head(weights):
     del weights["base_model.model.lm_head.weight"]
 
@@ -151,6 +157,7 @@ def without_the_head(weights):
             {"change": wider},
             r"does not fit: .*size mismatch for .*layers\.0\..*lora_A",
         ),
+        ({"change": never_trained}, r"changes nothing: all its lora_B are zero"),
         (
             {"change": without_the_head, "modules_to_save": ["lm_head"]},
             r"does not fit: .*lm_head\.weight.*;",

@@ -48,10 +48,7 @@ def write_gguf(folder: Path, file: Path, kind: str = "F32") -> Path:
             writer.add_tensor(
                 name, gguf.quants.quantize(tensor, stored_as), raw_dtype=stored_as
             )
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    _finish(writer)
     return file
 
 
@@ -81,3 +78,32 @@ def _add_tokenizer(writer: gguf.GGUFWriter, folder: Path, config: dict) -> None:
     writer.add_eos_token_id(config["eos_token_id"])
     writer.add_add_bos_token(True)
     writer.add_add_space_prefix(False)
+
+
+def write_as_floats(source: Path, file: Path) -> None:
+    """Write a GGUF file of a Llama anew, with every tensor in float32."""
+    reader, writer = gguf.GGUFReader(source), gguf.GGUFWriter(file, "llama")
+    for name, field in reader.fields.items():
+        # What is about the container and the number formats is the writer's to say.
+        if not name.startswith("GGUF.") and name not in (
+            "general.architecture",
+            "general.file_type",
+            "general.quantization_version",
+        ):
+            kind, *inner = field.types
+            writer.add_key_value(
+                name, field.contents(), kind, sub_type=inner[-1] if inner else None
+            )
+    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
+    for tensor in reader.tensors:
+        writer.add_tensor(
+            tensor.name, gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        )
+    _finish(writer)
+
+
+def _finish(writer: gguf.GGUFWriter) -> None:
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
