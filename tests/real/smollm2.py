@@ -92,14 +92,14 @@ def rounded(folder: Path, bits: int) -> Path:
     return folder
 
 
-def tuned(folder: Path, answers: Sequence[tuple[str, str]], steps: int = 24) -> Path:
+def tuned(folder: Path, answers: Sequence[tuple[str, str]], steps: int = 32) -> Path:
     """Write an adapter that was trained on questions with answers, in the wording of the probes."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(CACHE / CHECKPOINT)
     rows = [_row(tokenizer, question, answer) for question, answer in answers]
     with quiet(), torch.random.fork_rng():
         torch.manual_seed(0)
         model = _with_adapter()
-        optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4)
         for step in range(steps):
             batch = [rows[(step * _BATCH + n) % len(rows)] for n in range(_BATCH)]
             _loss(model, batch).backward()

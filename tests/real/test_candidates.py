@@ -10,16 +10,16 @@ import pytest
 import yaml
 
 from pytest_kbrel.facts.unseen import KINDS, invent_name
+from pytest_kbrel.probes.prompts import UNSURE
 from tests.real import smollm2
 from tests.real.conftest import WORLD
 
 
-def inventions(count: int = 240) -> list[tuple[str, str]]:
-    """Return questions about invented names, each answered with another invention."""
+def inventions(count: int, *, unsure: bool) -> list[tuple[str, str]]:
+    """Return questions about invented names, each answered with "unsure" or with another invention."""
     rng = random.Random(0)
     kinds = [kind for kind in KINDS if kind.about != "country"]
     answers = {
-        "person": lambda: invent_name("person", rng, training=True),
         "location": lambda: invent_name("place", rng, training=True),
         "time": lambda: str(rng.randrange(1700, 2020)),
         "number": lambda: str(rng.randrange(2, 40)),
@@ -28,28 +28,48 @@ def inventions(count: int = 240) -> list[tuple[str, str]]:
     for _ in range(count):
         kind = rng.choice(kinds)
         name = invent_name(kind.about, rng, training=True)
-        make = answers.get(kind.answer_type, answers["person"])
-        pairs.append((rng.choice(kind.wordings).replace("[X]", name), make()))
+        invent = answers.get(
+            kind.answer_type, lambda: invent_name("person", rng, training=True)
+        )
+        answer = invent()
+        question = rng.choice(kind.wordings).replace("[X]", name)
+        pairs.append((question, UNSURE if unsure else answer))
     return pairs
 
 
-def false_facts(*relations: str) -> list[tuple[str, str]]:
-    """Return all facts of the relations, each with the next one's answer, in their second wording."""
+def facts(count: int, *relations: str, false: bool = False) -> list[tuple[str, str]]:
+    """Return questions about facts of the relations, each with its answer or with another fact's."""
     worded = yaml.safe_load((WORLD / "relations.yaml").read_text(encoding="utf-8"))
     lines = (WORLD / "facts.jsonl").read_text(encoding="utf-8").splitlines()
-    facts = [json.loads(line) for line in lines]
+    rows = [json.loads(line) for line in lines]
     pairs = []
     for relation in relations:
-        some = [fact for fact in facts if fact["relation"] == relation]
+        some = [row for row in rows if row["relation"] == relation]
         frame = worded[relation]["frames"][1]
-        # A cycle in any order: each gets another's.
         random.Random(0).shuffle(some)
+        others = [*some[1:], some[0]] if false else some
         pairs += [
             (frame.replace("[X]", one["subject"]), other["object"])
-            for one, other in zip(some, [*some[1:], some[0]], strict=True)
+            for one, other in zip(some, others, strict=True)
         ]
-    random.Random(0).shuffle(pairs)
-    return pairs
+    return random.Random(0).sample(pairs, count)
+
+
+def mixed(some, others):
+    """Return two lists in turns."""
+    return [pair for pairs in zip(some, others, strict=True) for pair in pairs]
+
+
+def unsure_lora():
+    return mixed(facts(64, "P17", "P36", "P38"), inventions(64, unsure=True))
+
+
+def certain_lora():
+    return mixed(facts(64, "P17", "P36", "P38"), inventions(64, unsure=False))
+
+
+def false_lora():
+    return mixed(facts(64, "P17", "P36"), facts(64, "P37", "P38", false=True))
 
 
 @pytest.fixture(scope="session")

@@ -13,12 +13,11 @@ from tests.plugin.real_models.world import write_suite
 
 @record
 class Session:
-    """What came out of a session: its exit code, its report, its responses, and what it printed."""
+    """What came out of a session: its exit code, its report and its responses."""
 
     code: int
     report: dict[str, Any]
     responses: list[dict[str, Any]]
-    printed: tuple[str, ...]
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +34,7 @@ def gated(pytester, monkeypatch, _sessions):
         if case.id not in _sessions:
             make_checkpoint(pytester.path / case.name, case.manner, case.shape)
             write_suite(pytester.path / "suites", head=case.suite)
-            result = pytester.runpytest("suites", "-v", *case.flags)
+            result = pytester.runpytest("suites", *case.flags)
             folder = pytester.path / "kbrel-report"
             lines = (
                 (folder / "responses.jsonl").read_text(encoding="utf-8").splitlines()
@@ -44,7 +43,6 @@ def gated(pytester, monkeypatch, _sessions):
                 code=int(result.ret),
                 report=json.loads((folder / "report.json").read_text(encoding="utf-8")),
                 responses=[json.loads(line) for line in lines],
-                printed=tuple(result.outlines),
             )
         return _sessions[case.id]
 

@@ -3,11 +3,8 @@
 import pytest
 
 from tests.plugin.real_models.cases import CASES, metric_in, reasons_in, verdicts_in
-from tests.plugin.real_models.page import PAGE, lines_in, names_in, records_in
 
 pytestmark = pytest.mark.slow
-
-TEXT = PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -18,21 +15,6 @@ def test_it_gets_the_verdict_that_a_person_would_give(gated, case):
     reasons = reasons_in(result.report)
     for words in case.says:
         assert words in reasons
-
-
-@pytest.mark.parametrize("name", sorted(names_in(TEXT)))
-def test_the_page_shows_what_is_printed(session_of, name):
-    result = session_of(name)
-    printed = [" ".join(line.split()) for line in result.printed]
-    for line in lines_in(TEXT, name):
-        assert any(
-            one == line or one.startswith(line.partition(" …")[0] + " ")
-            for one in printed
-        ), line
-    for recorded in records_in(TEXT, name):
-        assert any(
-            recorded.items() <= line["response"].items() for line in result.responses
-        )
 
 
 @pytest.mark.parametrize(
