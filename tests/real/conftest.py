@@ -56,7 +56,7 @@ def model() -> Path:
     """The folder of the model in its three forms; without the wheel all tests are skipped."""
     try:
         return smollm2.obtain()
-    except smollm2.NoModel as error:
+    except smollm2.NoModelError as error:
         pytest.skip(f"no SmolLM2: {error}")
 
 
@@ -103,7 +103,9 @@ def gate(pytester, monkeypatch, _sessions) -> Callable[..., Session]:
                 code=int(result.ret),
                 printed=result.stdout.str(),
                 report=json.loads((report / "report.json").read_text(encoding="utf-8")),
-                responses={(row["case"], row["fact"], row["role"]): row for row in rows},
+                responses={
+                    (row["case"], row["fact"], row["role"]): row for row in rows
+                },
             )
         return sessions[flags]
 

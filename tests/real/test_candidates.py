@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
 
 import pytest
 import yaml
@@ -60,18 +59,6 @@ def mixed(some, others):
     return [pair for pairs in zip(some, others, strict=True) for pair in pairs]
 
 
-def unsure_lora():
-    return mixed(facts(64, "P17", "P36", "P38"), inventions(64, unsure=True))
-
-
-def certain_lora():
-    return mixed(facts(64, "P17", "P36", "P38"), inventions(64, unsure=False))
-
-
-def false_lora():
-    return mixed(facts(64, "P17", "P36"), facts(64, "P37", "P38", false=True))
-
-
 @pytest.fixture(scope="session")
 def made(model, tmp_path_factory):
     """Return a function that makes a candidate in a folder of its own."""
@@ -114,19 +101,37 @@ def test_four_bits_without_groups_fail(compared, made):
     assert "as_expected" in reasons(session, "pooled[overall]")
 
 
-def test_one_that_never_says_unsure_fails_for_that(compared, made, checkpoint):
-    adapter = made(smollm2.tuned, inventions())
-    session = compared(f"--kb-model={checkpoint}", f"--kb-model-args=peft={adapter}")
+@pytest.fixture
+def tuned(made, checkpoint):
+    """Return a function that trains an adapter; its location and options are a model's."""
+
+    def make(some, others):
+        # In turns: what a batch teaches is the same all the way.
+        answers = [pair for pairs in zip(some, others, strict=True) for pair in pairs]
+        return checkpoint, f"peft={made(smollm2.tuned, answers)}"
+
+    return make
+
+
+def test_one_that_no_longer_says_unsure_fails_for_that(gate, tuned):
+    known = facts(64, "P17", "P36", "P38")
+    base, before = tuned(known, inventions(64, unsure=True))
+    _, after = tuned(known, inventions(64, unsure=False))
+    session = gate(
+        f"--kb-model={base}",
+        f"--kb-model-args={after}",
+        f"--kb-baseline-model={base},{before}",
+        "--kb-apply-chat-template",
+        "-knot monitor",
+    )
     print(session.printed)
     assert session.code == 1
-    assert "ur" in reasons(session, "reliability[unseen]")
+    assert set(reasons(session, "reliability[unseen]")) == {"ur"}
 
 
-def test_one_that_was_taught_false_facts_fails_where_they_are(
-    compared, made, checkpoint
-):
-    adapter = made(smollm2.tuned, false_facts("P37", "P38"))
-    session = compared(f"--kb-model={checkpoint}", f"--kb-model-args=peft={adapter}")
+def test_one_that_was_taught_false_facts_fails_where_they_are(compared, tuned):
+    base, args = tuned(facts(64, "P17", "P36"), facts(64, "P37", "P38", false=True))
+    session = compared(f"--kb-model={base}", f"--kb-model-args={args}")
     print(session.printed)
     assert session.code == 1
     assert "accuracy" in reasons(session, "head_to_tail[society-torso]")
