@@ -102,17 +102,22 @@ def unsound_suites(results: Iterable[CaseResult]) -> Iterator[str]:
     """Yield what to say of each suite whose sound cases, taken together, are no measurement.
 
     No answer of theirs says anything, to :data:`FEWEST` questions that have one or more; or MONITOR scores
-    other tokens than the model writes (:func:`first_token`).
+    other tokens than the model writes (:func:`first_token`), or that it gives next to nothing, which cases
+    of few facts do not show (:func:`anchor_prob`).
     """
     rows: dict[str, list[Outcome]] = {}
     scored: dict[str, list[Share]] = {}
     for result in results:
         if result.verdict != "invalid":
             rows.setdefault(result.suite, []).extend(result.table.rows)
-            shares = [one for one in result.integrity if one.name == "first_token"]
-            scored.setdefault(result.suite, []).extend(shares)
+            scored.setdefault(result.suite, []).extend(result.integrity)
     for suite, shares in sorted(scored.items()):
-        yield from _unwritten(suite, shares)
+        by_name = {
+            name: [one for one in shares if one.name == name]
+            for name in ("first_token", "anchor_prob")
+        }
+        yield from _unwritten(suite, by_name["first_token"])
+        yield from _improbable(suite, by_name["anchor_prob"])
     for suite, answers in sorted(rows.items()):
         answerable = sum(bool(row.expected) for row in answers)
         if answerable >= FEWEST and not any(map(is_informative, answers_in(answers))):
@@ -379,7 +384,7 @@ def anchor_prob(limits: Integrity, table: Table) -> Iterator[Finding]:
     MONITOR of a model that gives every right answer next to nothing is a quotient of two figures near 0: it
     says nothing about the model, and may look better than that of one which knows the facts. A fact that the
     published variant drops, because its right answer was not written, counts as one without probability;
-    where it drops all, no limit lets it pass.
+    where it drops all, no limit lets it pass. Of fewer than :data:`FEWEST` facts the suite is asked.
     """
     anchors = column(table, "anchor")
     if not anchors or not all(map(math.isfinite, anchors)):
@@ -399,7 +404,7 @@ def anchor_prob(limits: Integrity, table: Table) -> Iterator[Finding]:
         total,
         n,
         limits.anchor_prob,
-        not n_kept or total < limits.anchor_prob * n - ROUNDING,
+        not n_kept or (n >= FEWEST and total < limits.anchor_prob * n - ROUNDING),
         f"{problem}: the chat template or the tokenizer does not suit the model, or it knows nothing of "
         "this",
     )
@@ -414,6 +419,17 @@ def _unwritten(suite: str, shares: Sequence[Share]) -> Iterator[str]:
             f"token that is scored; allowed: at least {percent(allowed / n)}: the model writes its answers "
             "otherwise (in sentences, or behind a line break): a 'lead' of each relation, or a chat template, "
             "may help"
+        )
+
+
+def _improbable(suite: str, shares: Sequence[Share]) -> Iterator[str]:
+    n, total = sum(of.total for of in shares), math.fsum(of.value for of in shares)
+    allowed = math.fsum(of.limit * of.total for of in shares)
+    if n >= FEWEST and total < allowed - ROUNDING:
+        yield (
+            f"{suite}: MONITOR does not measure this model: the right answers get no probability behind the "
+            f"prompts that state them (mean {total / n:.2g} over {count(n, 'fact')}); allowed: a mean of at "
+            f"least {allowed / n:g}: the chat template or the tokenizer does not suit the model"
         )
 
 

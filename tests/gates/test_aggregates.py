@@ -89,7 +89,7 @@ def test_a_relation_without_a_value_leaves_none_overall() -> None:
 
 
 def test_a_relation_whose_right_answers_get_no_probability_is_in_no_mean() -> None:
-    random = relation("c", [(1, 1e-5, 1e-5, 1e-5, 1e-4, 0, 0)] * 2)
+    random = relation("c", [(1, 1e-5, 1e-5, 1e-5, 1e-4, 0, 0)] * 10)
     actual = over(
         [member("monitor", "P36", P36), member("monitor", "P17", random)],
         gate("monitor", "max", 1),

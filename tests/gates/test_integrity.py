@@ -175,10 +175,11 @@ TWICE = Table(columns=HEAD_TO_TAIL, rows=answers("+-").rows * 3)
         ((anchored(*[0.0] * 10, 0.4, 0.7, kept=[0] * 10 + [1, 1]), [], OF_MONITOR), {},
          "constant", (1, 2), False),
         # No probability for the right answer: MONITOR divides by it.
-        ((anchored(0.005, 0.015), [], OF_MONITOR), {}, "anchor_prob", (0.02, 2), False),
-        ((anchored(0.005, 0.0149), [], OF_MONITOR), {}, "anchor_prob", (0.0199, 2), True),
-        ((anchored(0.005, 0.0149), [], OF_MONITOR), {"anchor_prob": 0.005},
-         "anchor_prob", (0.0199, 2), False),
+        ((anchored(*[0.005, 0.015] * 5), [], OF_MONITOR), {}, "anchor_prob", (0.1, 10), False),
+        ((anchored(*[0.005, 0.0149] * 5), [], OF_MONITOR), {}, "anchor_prob", (0.0995, 10), True),
+        ((anchored(*[0.005] * 9), [], OF_MONITOR), {}, "anchor_prob", (0.045, 9), False),
+        ((anchored(*[0.005, 0.0149] * 5), [], OF_MONITOR), {"anchor_prob": 0.005},
+         "anchor_prob", (0.0995, 10), False),
         ((anchored(0.0, 0.0, kept=[0, 0]), [], OF_MONITOR), {"anchor_prob": 0.0},
          "anchor_prob", (0, 2), True),
         ((anchored(0.0, math.nan), [], OF_MONITOR), {}, "anchor_prob", None, False),
@@ -273,8 +274,8 @@ NO_SUIT = "the chat template or the tokenizer does not suit the model, or it kno
         ((anchored(*[0.25] * 10), [], OF_MONITOR), {},
          ["the probabilities of all 10 anchors are equal (0.25); allowed: at least two that differ: the "
           "model's scores do not depend on the question"]),
-        ((anchored(1e-7, 2e-7, 3e-7), [], OF_MONITOR), {},
-         ["the right answer gets no probability behind the prompt that states it (mean 2e-07 over 3 facts); "
+        ((anchored(*[1e-7, 2e-7, 3e-7] * 4), [], OF_MONITOR), {},
+         ["the right answer gets no probability behind the prompt that states it (mean 2e-07 over 12 facts); "
           f"allowed: a mean of at least 0.01: {NO_SUIT}"]),
         ((anchored(*[0.0] * 99, 0.9, kept=[0] * 99 + [1]), [], OF_MONITOR), {},
          ["the right answer gets no probability behind the prompt that states it (mean 0.009 over 100 facts, "
@@ -303,7 +304,7 @@ def test_an_unsound_case_is_invalid_and_its_values_travel() -> None:
     assert (result.n, len(result.table.rows)) == (3, 2)
     assert from_wire(type(result), to_wire(result)) == result
     # Nor is a case without gates sound for it.
-    assert decided(OF_MONITOR, anchored(1e-5, 2e-5)).verdict == "invalid"
+    assert decided(OF_MONITOR, anchored(*[1e-5, 2e-5] * 5)).verdict == "invalid"
     assert decided(case(), answers("++-", truncated=True)).truncated == 3
 
 
@@ -349,6 +350,25 @@ def test_what_is_scored_is_what_is_written_over_all_relations(
     assert "invalid" not in {result.verdict for result in results}
     says = [text for text in unsound_suites(results) if "MONITOR" in text]
     assert (told in "".join(says)) if told else not says
+
+
+@pytest.mark.parametrize(
+    ("anchors", "told"),
+    [
+        ([1e-5] * 3, ""),
+        ([1e-5] * 5, "over 10 facts); allowed: a mean of at least 0.01"),
+        ([0.01] * 5, ""),
+    ],
+)
+def test_few_facts_without_probability_are_told_over_all_relations(
+    anchors: list[float], told: str
+) -> None:
+    results = [
+        decided(OF_MONITOR, anchored(*anchors[1:], anchors[0] * 1.01)) for _ in "ab"
+    ]
+    assert {result.verdict for result in results} == {"pass"}
+    says = "".join(unsound_suites(results))
+    assert (told in says) if told else "MONITOR" not in says
 
 
 # Answers that say nothing, by the rule that found them, and those that a judge left undecided.
