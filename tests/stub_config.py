@@ -29,7 +29,7 @@ class StubConfig:
         self.args = list(args)
         self.rootpath = folder
         self.invocation_params = SimpleNamespace(dir=folder, args=tuple(line))
-        self.option = SimpleNamespace(**self._others)
+        self.option = SimpleNamespace(pyargs=False, **self._others)
         self.stash = pytest.Stash()
         if worker is not None:
             self.workerinput = worker

@@ -86,7 +86,7 @@ def test_the_docs_explain_every_rule(rule: Rule) -> None:
 STYLE = (
     Path(pytest_kbrel.__file__).parent / "reports" / "html" / "templates" / "report.css"
 )
-README = Path(__file__).parents[2] / "README.md"
+REPORT = DOCS.with_name("report.md")
 EVERY_VERDICT = pytest.mark.parametrize(
     "verdict", VERDICTS.values(), ids=lambda verdict: verdict.name
 )
@@ -158,5 +158,5 @@ def test_the_schema_of_reports_has_every_verdict() -> None:
 
 
 @EVERY_VERDICT
-def test_the_readme_explains_every_verdict(verdict: VerdictKind) -> None:
-    assert f"\n| `{verdict.name}` | " in README.read_text(encoding="utf-8")
+def test_the_page_of_the_report_explains_every_verdict(verdict: VerdictKind) -> None:
+    assert f"\n| `{verdict.name}` | " in REPORT.read_text(encoding="utf-8")
