@@ -19,6 +19,7 @@ FORMATS = {
     "triviaqa": "f.json",
     "simpleqa": "f.csv",
     "qa": "f.jsonl",
+    "questions": "f.csv",
     "jsonl": "f.jsonl",
     "csv": "f.csv",
     "parquet": "f.parquet",
@@ -138,6 +139,12 @@ ROWS = [
         {SUITE: ASKING.replace("facts.jsonl", "p.jsonl"), "suites/p.jsonl": fifo},
         2,
         "p.jsonl",
+    ),
+    Row(
+        "a table that is a pipe nobody writes to",
+        {SUITE: ASKING.replace("facts.jsonl", "p.csv"), "suites/p.csv": fifo},
+        2,
+        "p.csv",
     ),
     *(
         of_format(name, "bytes of nothing known", bytes(range(256)) * 40)

@@ -55,8 +55,11 @@ _COLUMNS = (*_TABLE, "question_2", "group", "language", "id")
 def is_question_table(path: Path) -> bool:
     """Return True if the header of a table has columns of a question table and none that facts need."""
     try:
+        # Nobody may ever write to a pipe.
+        if not path.is_file():
+            return False
         _, header = next(table(path, delimiter_of(path)))
-    except SuiteError:
+    except (SuiteError, OSError):
         # Whoever reads the file says what is wrong with it.
         return False
     names = set() if isinstance(header, SuiteError) else {*header}
