@@ -103,7 +103,9 @@ def gate(pytester, monkeypatch, _sessions) -> Callable[..., Session]:
                 code=int(result.ret),
                 printed=result.stdout.str(),
                 report=json.loads((report / "report.json").read_text(encoding="utf-8")),
-                responses={(row["case"], row["fact"], row["role"]): row for row in rows},
+                responses={
+                    (row["case"], row["fact"], row["role"]): row for row in rows
+                },
             )
         return sessions[flags]
 

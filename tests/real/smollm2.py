@@ -150,7 +150,7 @@ def _loss(
         row = torch.tensor(prompt + said)
         ids[place, -len(row) :], mask[place, -len(row) :] = row, 1
         labels[place, -len(said) :] = row[-len(said) :]
-    logits = model(
-        input_ids=ids, attention_mask=mask, logits_to_keep=kept + 1
-    ).logits[:, :-1]
+    logits = model(input_ids=ids, attention_mask=mask, logits_to_keep=kept + 1).logits[
+        :, :-1
+    ]
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
