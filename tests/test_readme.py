@@ -126,11 +126,3 @@ def test_every_flag_in_the_readme_is_one(flag: str) -> None:
 )
 def test_every_target_in_the_readme_is_one(target: str) -> None:
     assert f"\n{target}: " in (ROOT / "Makefile").read_text(encoding="utf-8")
-
-
-def test_the_readme_has_the_figures_of_the_candidate() -> None:
-    shown = " ".join(README.split())
-    # `make candidates-table` writes this page.
-    candidates = (ROOT / "docs/candidates.md").read_text(encoding="utf-8")
-    (changes,) = re.findall("^- `reference:overconfident`: (.*?)\\. ", candidates, re.M)
-    assert f"changes {changes}" in shown

@@ -16,7 +16,7 @@ BASELINE = "prod"
 # What is typed next, and why.
 NEXT = (
     (
-        "pytest suites --kb-model=./candidate --kb-baseline-model=./prod",
+        "pytest suites/quick.kb.yaml --kb-model=./candidate --kb-baseline-model=./prod",
         "gate; chat models need --kb-apply-chat-template",
     ),
     (
