@@ -88,17 +88,15 @@ def reasons(session, name):
 
 def test_eight_bits_pass(compared, made):
     session = compared(f"--kb-model={made(smollm2.rounded, 8)}")
-    print(session.printed)
     assert session.code == 0
     assert session.verdicts["pooled[overall]"] == "pass"
 
 
 def test_four_bits_without_groups_fail(compared, made):
     session = compared(f"--kb-model={made(smollm2.rounded, 4)}")
-    print(session.printed)
     assert session.code == 1
     assert "accuracy" in reasons(session, "head_to_tail[geography-head]")
-    assert "as_expected" in reasons(session, "pooled[overall]")
+    assert "accuracy" in reasons(session, "head_to_tail[society-torso]")
 
 
 @pytest.fixture
@@ -124,7 +122,6 @@ def test_one_that_no_longer_says_unsure_fails_for_that(gate, tuned):
         "--kb-apply-chat-template",
         "-knot monitor",
     )
-    print(session.printed)
     assert session.code == 1
     assert set(reasons(session, "reliability[unseen]")) == {"ur"}
 
@@ -132,7 +129,6 @@ def test_one_that_no_longer_says_unsure_fails_for_that(gate, tuned):
 def test_one_that_was_taught_false_facts_fails_where_they_are(compared, tuned):
     base, args = tuned(facts(64, "P17", "P36"), facts(64, "P37", "P38", false=True))
     session = compared(f"--kb-model={base}", f"--kb-model-args={args}")
-    print(session.printed)
     assert session.code == 1
     assert "accuracy" in reasons(session, "head_to_tail[society-torso]")
 

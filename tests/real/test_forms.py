@@ -44,7 +44,7 @@ def gated(gate, model, checkpoint, server):
         flags = [CHAT] if form == "chat" and kind != "server" else []
         if args:
             flags.append(f"--kb-model-args={','.join(args)}")
-        return gate(f"--kb-model={location}", "--kb-limit=6", *flags)
+        return gate(f"--kb-model={location}", "--kb-limit=4", *flags)
 
     return run
 
@@ -54,7 +54,6 @@ def gated(gate, model, checkpoint, server):
 def test_it_answers_as_the_checkpoint_does(gated, kind, form):
     checkpoint, other = gated("safetensors", form), gated(kind, form)
     texts, largest = differences(checkpoint, other)
-    print(kind, form, len(checkpoint.responses), texts, largest)
     assert not texts
     assert largest <= 1e-3
     assert other.verdicts == checkpoint.verdicts
