@@ -330,7 +330,7 @@ def test_the_shipped_baseline_tells_what_the_shipped_gates_could_find(pytester):
     result.stdout.fnmatch_lines(
         [
             "smallest drops found *",
-            "ur in reliability?unseen-zero-shot? * no drop is found among so few facts",
+            "ur in reliability?unseen? * no drop is found among so few facts",
             "iur in reliability?overall? *",
         ]
     )
