@@ -1,12 +1,13 @@
 """Compare leads of MONITOR's relations on real models: where is the answer that a model knows its choice?
 
-    python benchmarks/leads.py MODEL [--model-args ARGS] [--chat] [--facts 40] [--half 0]
+    python benchmarks/leads.py MODEL [--model-args ARGS] [--chat] [--half 0|1] [--contexts]
 
 A fact is known if the model's answer to the bare question (behind two examples, without a chat template) is
-right. Printed for each relation and lead: known facts whose first token behind the lead is the model's choice, the area
-under the curve of the mean probability (known against unknown facts), and both behind a right and a wrong
-context. ``-`` is the question without a lead. Leads are chosen on one half of the facts, and confirmed on the
-other. ``candidates.yaml`` beside the suite's relations may list more leads: ``P36: ["The capital of [X] is"]``.
+right. Printed for each relation and lead: of how many known facts the first token behind the lead is the
+model's choice, the area under the curve of the mean probability (known against unknown facts), and that
+probability of known facts; with ``--contexts`` also behind a right and a wrong context. ``-`` is the question
+without a lead. Leads are chosen on one half of the facts, and confirmed on the other. ``--candidates FILE.yaml``
+lists more leads: ``P36: ["The capital city of [X] is"]``.
 """
 
 from __future__ import annotations
