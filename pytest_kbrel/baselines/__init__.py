@@ -29,27 +29,3 @@ from pytest_kbrel.baselines.writing import (
     commit_of,
     write_baseline,
 )
-
-__all__ = [
-    "Asked",
-    "Baseline",
-    "BaselineCase",
-    "PublishedCase",
-    "PublishedFigure",
-    "another_tokenizer",
-    "baseline_directory",
-    "case_key",
-    "check_published",
-    "check_target",
-    "commit_of",
-    "find_baseline",
-    "helper_differences",
-    "incomparable",
-    "is_there",
-    "listed_differences",
-    "prompt_differences",
-    "read_baseline",
-    "session_baseline",
-    "setting_differences",
-    "write_baseline",
-]

@@ -21,19 +21,6 @@ from pytest_kbrel.foreign.scored import (
     names_metric,
 )
 
-__all__ = [
-    "ALLOWED",
-    "NO_ANSWER",
-    "ONE_TASK",
-    "SCORE",
-    "ScoredCase",
-    "ScoredRun",
-    "Wanted",
-    "format_of",
-    "names_metric",
-    "read_run",
-]
-
 ALLOWED = (
     "lm_eval's samples_*.jsonl or their folder, Inspect's logs, instances of Every Eval Ever, "
     "CSV, TSV or JSON lines with an id and a score"

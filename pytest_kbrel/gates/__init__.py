@@ -19,23 +19,3 @@ from pytest_kbrel.gates.sequential import (
     planned_looks,
     with_looks_told,
 )
-
-__all__ = [
-    "Against",
-    "Soundness",
-    "check_integrity",
-    "compare_case",
-    "decide",
-    "decide_aggregate",
-    "decide_case",
-    "fact_changes",
-    "is_decided",
-    "not_comparable",
-    "part_result",
-    "planned_looks",
-    "unsound_suites",
-    "verdict_of",
-    "with_family",
-    "with_looks_told",
-    "with_moved_facts",
-]

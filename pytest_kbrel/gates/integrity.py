@@ -112,12 +112,16 @@ def unsound_suites(results: Iterable[CaseResult]) -> Iterator[str]:
             rows.setdefault(result.suite, []).extend(result.table.rows)
             scored.setdefault(result.suite, []).extend(result.integrity)
     for suite, shares in sorted(scored.items()):
-        by_name = {
-            name: [one for one in shares if one.name == name]
-            for name in ("first_token", "anchor_prob")
-        }
-        yield from _unwritten(suite, by_name["first_token"])
-        yield from _improbable(suite, by_name["anchor_prob"])
+        for name, says in (("first_token", _unwritten), ("anchor_prob", _improbable)):
+            named = [share for share in shares if share.name == name]
+            n, total = (
+                sum(of.total for of in named),
+                math.fsum(of.value for of in named),
+            )
+            allowed = math.fsum(of.limit * of.total for of in named)
+            if n >= FEWEST and total < allowed - ROUNDING:
+                why = says(total, n, allowed / n)
+                yield f"{suite}: MONITOR does not measure this model: {why}"
     for suite, answers in sorted(rows.items()):
         answerable = sum(bool(row.expected) for row in answers)
         if answerable >= FEWEST and not any(map(is_informative, answers_in(answers))):
@@ -410,27 +414,20 @@ def anchor_prob(limits: Integrity, table: Table) -> Iterator[Finding]:
     )
 
 
-def _unwritten(suite: str, shares: Sequence[Share]) -> Iterator[str]:
-    n, written = sum(of.total for of in shares), round(sum(of.value for of in shares))
-    allowed = math.fsum(of.limit * of.total for of in shares)
-    if n >= FEWEST and written < allowed - ROUNDING:
-        yield (
-            f"{suite}: MONITOR does not measure this model: {written} of {n} right answers begin with the "
-            f"token that is scored; allowed: at least {percent(allowed / n)}: the model writes its answers "
-            "otherwise (in sentences, or behind a line break): a 'lead' of each relation, or a chat template, "
-            "may help"
-        )
+def _unwritten(written: float, n: int, least: float) -> str:
+    return (
+        f"{written:.0f} of {n} right answers begin with the token that is scored; allowed: at least "
+        f"{percent(least)}: the model writes its answers otherwise (in sentences, or behind a line break): "
+        "a 'lead' of each relation, or a chat template, may help"
+    )
 
 
-def _improbable(suite: str, shares: Sequence[Share]) -> Iterator[str]:
-    n, total = sum(of.total for of in shares), math.fsum(of.value for of in shares)
-    allowed = math.fsum(of.limit * of.total for of in shares)
-    if n >= FEWEST and total < allowed - ROUNDING:
-        yield (
-            f"{suite}: MONITOR does not measure this model: the right answers get no probability behind the "
-            f"prompts that state them (mean {total / n:.2g} over {count(n, 'fact')}); allowed: a mean of at "
-            f"least {allowed / n:g}: the chat template or the tokenizer does not suit the model"
-        )
+def _improbable(total: float, n: int, least: float) -> str:
+    return (
+        "the right answers get no probability behind the prompts that state them (mean "
+        f"{total / n:.2g} over {count(n, 'fact')}); allowed: a mean of at least {least:g}: the chat template "
+        "or the tokenizer does not suit the model"
+    )
 
 
 def first_token(limits: Integrity, table: Table) -> Iterator[Finding]:

@@ -12,8 +12,6 @@ from pytest_kbrel.metrics.monitor import monitor_metrics
 from pytest_kbrel.metrics.reliability import reliability_metrics
 from pytest_kbrel.records import ProbeName
 
-__all__ = ["MetricFormula", "metrics_for"]
-
 # The formulas of a table with some columns, by the kind of slice that it was made of.
 FORMULAS: Mapping[
     ProbeName, Callable[[SliceKind, Sequence[str]], tuple[MetricFormula, ...]]

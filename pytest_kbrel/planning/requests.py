@@ -10,7 +10,7 @@ from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.metrics.text import tfidf_cosine
 from pytest_kbrel.models.cache.store import key_of
 from pytest_kbrel.planning.sampling import sample_of
-from pytest_kbrel.probes import chunks_of, open_case
+from pytest_kbrel.probes import chunks_of, drive, open_case
 from pytest_kbrel.probes.base import ProbeResult
 from pytest_kbrel.probes.grading import judged_by_rules
 from pytest_kbrel.probes.prompts import UNSURE
@@ -147,13 +147,8 @@ def prompt_digests(case: Case, digest: Callable[[Request], str]) -> dict[str, st
             return Failed(error=str(error))
         return _answer(case, facts[ask.fact_id], ask, "most", known)
 
-    probe, facts = open_case(case), {fact.id: fact for fact in case.facts}
-    try:
-        asks = next(probe)
-        while True:
-            asks = probe.send(tuple(map(answer, asks)))
-    except StopIteration as stop:
-        result: ProbeResult = stop.value
+    facts = {fact.id: fact for fact in case.facts}
+    result = drive(case, lambda asks: [answer(ask) for ask in asks])
     return {row.fact_id: row.prompt_digest for row in result.table.rows}
 
 

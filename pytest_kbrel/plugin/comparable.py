@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,6 +24,7 @@ from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.chat import CHAT_ARGS
 from pytest_kbrel.models.registry import BACKENDS, open_counter
+from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.plugin.options import origin_of
 from pytest_kbrel.records import (
     BASELINE,
@@ -34,24 +35,12 @@ from pytest_kbrel.records import (
     Suite,
     Table,
     read_digest,
-    record,
     settings_of,
 )
 from pytest_kbrel.settings import RULES, Settings
 
-if TYPE_CHECKING:
-    from pytest_kbrel.models.token_counting import TokenCounter
-
 # Of each case so many facts are looked at: all of them differ where the model or the suite's wording does.
 _LOOKED_AT = 8
-
-
-@record
-class _Obstacle:
-    """Why nothing can be compared, and what to type for a run that can be."""
-
-    why: str
-    remedy: str
 
 
 def check_comparable(
@@ -89,7 +78,7 @@ def check_comparable(
         alone = f"--kb-{name.replace('_', '-')}= to compare with nothing"
         raise KbrelError(
             f"{origin_of(config, name)}: {settings.compared_with} and this run cannot be compared, and nothing "
-            f"was asked: {first.why}; type {first.remedy}, or {alone}"
+            f"was asked: {first}, or {alone}"
         )
 
 
@@ -102,8 +91,8 @@ def _obstacles(
     baseline: Baseline | None,
     other: Spec | None,
     cases: Sequence[Case],
-) -> Iterator[_Obstacle]:
-    """Yield what stands in the way; what is cheap to know comes first."""
+) -> Iterator[str]:
+    """Yield what stands in the way, and what to type instead; what is cheap to know comes first."""
     own = settings.specs[""].get()
     known = _known(own)
     if other is not None:
@@ -111,19 +100,19 @@ def _obstacles(
     assert baseline is not None
     assert baseline.model is not None
     if differing := incomparable(known, baseline):
-        why = f"candidate and baseline differ in {'; '.join(differing)}"
-        yield _Obstacle(why=why, remedy=_of_models(settings, known, baseline.model))
+        remedy = _of_models(settings, known, baseline.model)
+        yield f"candidate and baseline differ in {'; '.join(differing)}; type {remedy}"
     elif other is None:
         yield from _of_judge(settings, baseline, cases)
         yield from _of_limit(settings, baseline)
         yield from _of_suites(settings, baseline, cases)
     # A plan asks nothing, and reads no tokenizer for it.
     counters = [
-        None if settings.plan else _counter(spec)
+        TokenCounter() if settings.plan else _counter(spec)
         for spec in (own, other)
         if spec is not None
     ]
-    if settings.baseline_model and None in counters:
+    if settings.baseline_model and not all(counter.exact for counter in counters):
         # Both are asked the same, as far as it is known.
         return
     for case in cases:
@@ -148,13 +137,13 @@ def _known(spec: Spec) -> Fingerprint:
     )
 
 
-def _counter(spec: Spec) -> TokenCounter | None:
-    """Return what knows the prompts of a checkpoint; ``None`` of another model, and where it does not load."""
-    try:
-        return open_counter(spec) if BACKENDS[spec.backend].computes_here else None
-    except ModelError:
-        # Opening the model says why.
-        return None
+def _counter(spec: Spec) -> TokenCounter:
+    """Return what knows the prompts of a checkpoint; of another model, and where it does not load, nothing does."""
+    if BACKENDS[spec.backend].computes_here:
+        # Opening the model says why it does not load.
+        with contextlib.suppress(ModelError):
+            return open_counter(spec)
+    return TokenCounter()
 
 
 def _of_models(settings: Settings, ours: Fingerprint, theirs: Fingerprint) -> str:
@@ -192,39 +181,33 @@ def _bless(settings: Settings, model: Fingerprint | None) -> str:
 
 def _of_judge(
     settings: Settings, baseline: Baseline, cases: Sequence[Case]
-) -> Iterator[_Obstacle]:
+) -> Iterator[str]:
     """Yield that answers are judged by a model in one of the runs and by rules in the other."""
     from pytest_kbrel.probes.grading import is_judged
 
     theirs = dict(baseline.settings).get("judge", RULES)
     by_rules = settings.judge == RULES
     if by_rules != (theirs == RULES) and any(map(is_judged, cases)):
-        yield _Obstacle(
-            why=f"the judge is {settings.judge}, that of the baseline {theirs}",
-            remedy=f"--kb-judge={theirs}",
-        )
+        yield f"the judge is {settings.judge}, that of the baseline {theirs}; type --kb-judge={theirs}"
 
 
-def _of_limit(settings: Settings, baseline: Baseline) -> Iterator[_Obstacle]:
+def _of_limit(settings: Settings, baseline: Baseline) -> Iterator[str]:
     """Yield that a limited baseline is of other facts than the run; one of all facts has those of any limit."""
     text = dict(baseline.settings).get("limit", "")
     if text and limit_value(text) != settings.limit:
         here = "none" if settings.limit is None else settings.limit
-        yield _Obstacle(
-            why=f"the baseline was blessed with --kb-limit={text}, found here: {here}",
-            remedy=f"--kb-limit={text}",
-        )
+        yield f"the baseline was blessed with --kb-limit={text}, found here: {here}; type --kb-limit={text}"
 
 
 def _of_suites(
     settings: Settings, baseline: Baseline, cases: Sequence[Case]
-) -> Iterator[_Obstacle]:
+) -> Iterator[str]:
     """Yield that the baseline has none of the cases, which is of other suite files then."""
     if cases and not any(map(baseline.case, cases)):
         there = ", ".join(sorted({key.partition("::")[0] for key in baseline.cases}))
-        yield _Obstacle(
-            why=f"the baseline has no case like {cases[0].suite}::{cases[0].id}, found in it: cases of {there}",
-            remedy=_bless(settings, baseline.model),
+        yield (
+            f"the baseline has no case like {cases[0].suite}::{cases[0].id}, found in it: cases of {there}; "
+            f"type {_bless(settings, baseline.model)}"
         )
 
 
@@ -233,8 +216,8 @@ def _of_case(
     baseline: Baseline,
     case: Case,
     chats: bool,
-    counters: Sequence[TokenCounter | None],
-) -> Iterator[_Obstacle]:
+    counters: Sequence[TokenCounter],
+) -> Iterator[str]:
     """Yield why nothing of a case can be compared. ``counters`` are the candidate's and the other model's."""
     from pytest_kbrel.gates import not_comparable
     from pytest_kbrel.gates.measurement import pair
@@ -248,9 +231,7 @@ def _of_case(
         theirs = {row.fact_id: row.prompt_digest for row in before.table.rows}
         there = {fact: theirs.get(fact, "") for fact in facts}
         if why := not_comparable(pair(_table(there), before.table), False):
-            yield _Obstacle(
-                why=f"{case.id}: {why}", remedy=_of_facts(settings, baseline, case)
-            )
+            yield f"{case.id}: {why}; type {_of_facts(settings, baseline, case)}"
             return
         differing = setting_differences(settings_of(case), before.settings)
     elif not settings.baseline_model:
@@ -260,35 +241,28 @@ def _of_case(
     if settings.baseline_model:
         theirs = _asked(case, ours, chats, counters[-1])
     both = ours.keys() & theirs.keys()
-    if None in counters:
+    if not all(counter.exact for counter in counters):
         ours = {fact: _with_prompts_of(ours[fact], theirs[fact]) for fact in both}
     new, old = (_table({fact: of[fact] for fact in both}) for of in (ours, theirs))
     pairing = pair(new, old, differing)
     if both and len(pairing.differing) == len(both):
         another = _another_tokenizer(baseline, counters)
-        yield _Obstacle(
-            why=f"{case.id}: {not_comparable(pairing, another)}",
-            remedy=_of_prompts(settings, baseline, case, pairing.asked[0], another),
-        )
+        remedy = _of_prompts(settings, baseline, case, pairing.asked[0], another)
+        yield f"{case.id}: {not_comparable(pairing, another)}; type {remedy}"
 
 
-def _another_tokenizer(
-    baseline: Baseline, counters: Sequence[TokenCounter | None]
-) -> bool:
+def _another_tokenizer(baseline: Baseline, counters: Sequence[TokenCounter]) -> bool:
     """Return True if the tokenizers of both models are known and differ."""
-    digests = [counter.tokenizer_digest for counter in counters if counter is not None]
+    digests = [counter.tokenizer_digest for counter in counters]
     if len(digests) == 1 and baseline.model is not None:
         digests.append(baseline.model.tokenizer_digest)
     return all(digests) and len({*digests}) > 1
 
 
 def _asked(
-    case: Case, facts: Collection[str], chats: bool, counter: TokenCounter | None
+    case: Case, facts: Collection[str], chats: bool, counter: TokenCounter
 ) -> dict[str, str]:
-    """Return how some of these facts of a case will be asked, by fact id; nothing where it is not known yet.
-
-    Without a ``counter`` the prompts are left out.
-    """
+    """Return how some of these facts of a case will be asked, by fact id; nothing where it is not known yet."""
     from pytest_kbrel.planning.requests import prompt_digests
     from pytest_kbrel.probes import part_of
 
@@ -301,8 +275,7 @@ def _asked(
     part = part_of(case, looked_at[::step][:_LOOKED_AT])
     if not part.facts:
         return {}
-    digest = (lambda request: "") if counter is None else counter.digest
-    return prompt_digests(dataclasses.replace(part, chat=chats), digest)
+    return prompt_digests(dataclasses.replace(part, chat=chats), counter.digest)
 
 
 def _of_facts(settings: Settings, baseline: Baseline, case: Case) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -28,20 +27,6 @@ runner_key = pytest.StashKey["CaseRunner"]()
 part_key = pytest.StashKey["tuple[int, int] | None"]()
 # Of a process whose model cannot be used: the test whose report says why.
 _explained_key = pytest.StashKey[str]()
-
-
-class Check(Protocol):
-    """What the fixture ``kb_check`` is."""
-
-    def __call__(
-        self,
-        case: Case | Metric,
-        facts: Sequence[Fact] = (),
-        *,
-        name: str = "",
-        **rules: float,
-    ) -> CaseResult:
-        """Return the result where all gates hold, else fail the test."""
 
 
 @pytest.fixture(scope="session")
@@ -101,7 +86,9 @@ def kb_facts(request: pytest.FixtureRequest) -> Callable[[str], tuple[Fact, ...]
 
 
 @pytest.fixture
-def kb_check(request: pytest.FixtureRequest, _kb_runner: CaseRunner) -> Check:
+def kb_check(
+    request: pytest.FixtureRequest, _kb_runner: CaseRunner
+) -> Callable[..., CaseResult]:
     """Measure one case, or a metric of your own over facts, and assert all its gates.
 
     ``kb_check(metric, facts, min=0.8, max_drop=0.05)``: ``metric(fact)`` returns a number of which more is
@@ -120,15 +107,17 @@ def kb_check(request: pytest.FixtureRequest, _kb_runner: CaseRunner) -> Check:
 
         part = request.node.stash.get(part_key, None)
         if part is not None and isinstance(case, Case):
-            _or_fail(functools.partial(_kb_runner.ask_part, case, *part))
+            _or_fail(lambda: _kb_runner.ask_part(case, *part))
             pytest.skip("a part of a case decides nothing")
-        if isinstance(case, Case):
-            decide = functools.partial(_kb_runner.decide, case)
-        else:
-            nodeid = request.node.nodeid
-            decide = functools.partial(
-                _kb_runner.measure, case, facts, nodeid, name, rules
-            )
+
+        def decide() -> CaseResult:
+            if isinstance(case, Case):
+                return _kb_runner.decide(case)
+            from pytest_kbrel.session.own_metric import decide_own, own_case
+
+            own = own_case(request.node.nodeid, case, facts, name, rules)
+            return decide_own(_kb_runner, _kb_runner.model, own, case)
+
         try:
             result = _or_fail(decide)
         except BudgetError as error:
@@ -196,7 +185,10 @@ def attach(
 
     runner = item.config.stash.get(runner_key, None)
     if runner is not None and runner.model.asked:
-        runner.keep(item.nodeid)
+        from pytest_kbrel.session.own_metric import keep_asked
+
+        runner.model.case = item.nodeid
+        keep_asked(runner, runner.model)
     results = item.stash.get(results_key, []) if report.when == "call" else []
     if not results and not report.failed:
         return

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
@@ -12,13 +11,10 @@ from pytest_kbrel.evaluation.model_pool import let_threads_sleep
 from pytest_kbrel.evaluation.model_under_test import ModelUnderTest
 from pytest_kbrel.plugin import collection
 from pytest_kbrel.plugin.output_folder import spool_folder
-from pytest_kbrel.records import Case, CaseResult, Fact, Suite
+from pytest_kbrel.records import Case, CaseResult, Suite
 from pytest_kbrel.session.case_asker import CaseAsker
 from pytest_kbrel.settings import Settings
 from pytest_kbrel.words import in_suite
-
-if TYPE_CHECKING:
-    from pytest_kbrel.session.own_metric import Measure
 
 COUNTS_SUFFIX = ".counts"
 """Ending of the file in which a worker counts its answers, beside that of its responses."""
@@ -55,27 +51,6 @@ class CaseRunner(CaseAsker):
         decided = self.ask_case(case)
         self.pool.check_files()
         return decided
-
-    def measure(
-        self,
-        metric: Measure,
-        facts: Sequence[Fact],
-        nodeid: str,
-        name: str,
-        rules: Mapping[str, float],
-    ) -> CaseResult:
-        """Measure a metric of the test ``nodeid`` and decide its gates; raises ``KbrelError`` as :meth:`decide`."""
-        from pytest_kbrel.session.own_metric import decide_own, own_case
-
-        case = own_case(nodeid, metric, facts, name, rules)
-        return decide_own(self, self.model, case, metric)
-
-    def keep(self, nodeid: str) -> None:
-        """Keep what a test has asked the model itself."""
-        from pytest_kbrel.session.own_metric import keep_asked
-
-        self.model.case = nodeid
-        keep_asked(self, self.model)
 
 
 def suites_of(

@@ -144,20 +144,30 @@ def _check(case: Case) -> None:
 
 
 def _run(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
+    def respond(asks: Sequence[Ask]) -> tuple[Response, ...]:
+        responses = _answered(asks, answer)
+        nodeid = f"{case.suite}::{case.id}"
+        pairs = zip(asks, responses, strict=True)
+        keep(
+            [
+                Exchange(case=nodeid, ask=ask, response=response)
+                for ask, response in pairs
+            ]
+        )
+        return responses
+
+    return drive(case, respond)
+
+
+def drive(
+    case: Case, respond: Callable[[Sequence[Ask]], Sequence[Response]]
+) -> ProbeResult:
+    """Drive the probe of a case to its end; ``respond`` answers each of its rounds."""
     probe = open_case(case)
     try:
         asks = next(probe)
         while True:
-            responses = _answered(asks, answer)
-            nodeid = f"{case.suite}::{case.id}"
-            pairs = zip(asks, responses, strict=True)
-            keep(
-                [
-                    Exchange(case=nodeid, ask=ask, response=response)
-                    for ask, response in pairs
-                ]
-            )
-            asks = probe.send(responses)
+            asks = probe.send(tuple(respond(asks)))
     except StopIteration as stop:
         result: ProbeResult = stop.value
         return result

@@ -92,18 +92,3 @@ from pytest_kbrel.records.suite import (
     is_published,
     template_error,
 )
-
-__all__ = [
-    "ANSWER_CUE", "ANSWER_TYPES", "BASELINE", "BUCKETS", "CLUSTERS", "DEFAULT_LANGUAGE", "JUDGEMENTS",
-    "LANGUAGES", "LANGUAGE_TAG", "NOT_KNOWN", "OWN_WORDING", "PUBLISHED", "RULES", "UNINFORMATIVE",
-    "UNMEASURED", "WORDING_FIELDS", "AggregateCase", "AnswerType", "Ask", "Bucket",
-    "Case", "CaseKind", "CaseResult", "Change", "Churn", "Control", "Correlation", "Digest",
-    "Divergence", "ExampleWording", "Exchange", "Fact", "Failed", "Fingerprint", "Gate", "GateResult",
-    "GenerateRequest", "Generated", "HeadToTailSettings", "Integrity", "Judgement",
-    "Label", "Looks", "MetricValue", "MonitorSettings", "MovedCell", "MovedCells", "MovedFact", "Outcome",
-    "Place", "ProbeName", "ProbeSettings", "Relation", "ReliabilitySettings", "Reply", "Request", "Response",
-    "Rule", "Run", "ScoreRequest", "Scored", "Shard", "ShardBy", "ShardedRun", "Share", "Shot", "Step",
-    "Suite", "Table", "TopTokens", "Unmatched", "Waiver", "base_language", "changed_digest",
-    "facts_asked", "is_published", "read_digest", "record", "settings_of", "short_digest", "sparse",
-    "template_error", "unsupported_languages",
-]  # fmt: skip

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from pytest_kbrel.records import AggregateCase, Case, Suite
 
-__all__ = ["load_suite"]
-
 
 def load_suite(
     path: Path,

@@ -15,46 +15,53 @@ def sort(
     return kind_of(answer, question, answer_type, cased=cased).sort
 
 
+def cells(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in row.split("|")] for row in table.splitlines()]
+
+
+SORTS = """\
+1969 | when did they land | year
+in 1969 | when did they land | year
+44 BC | in which year did he die | year
+first published in 1890 | when did it come out | year
+July 20, 1969 | when did they land | date
+the 90s | when was it popular | date
+the 19th century | when was it built | date
+Saturday | when is it shown | date
+After World War II | when was it introduced | date
+at sunset | when is it sung | other
+1500 | how many ships were there | number
+1500 |  | year
+seven | how many seas are there | number
+Twenty-seven | how many changes were made | number
+585 (HD) | what channel is it on | number
+8 bytes | how many does it hold | quantity
+20-year period | how long did it take | quantity
+$2.18 billion | how much did it earn | quantity
+1% | what percentage is it | quantity
+a week | how long does it last | quantity
+Ann Lee | who wrote it | person
+50 Cent | who sings it | person
+Ann Lee | actor who plays the king | person
+Ann Lee |  | person
+his brother | who is he talking about | other
+Dhaka, Bangladesh | which seat did it have | place
+Utah | where was it filmed | place
+Lake Superior | what is it called | place
+Romania | In what country is Vale? | place
+a bank | where do you get one | other
+7 Rings | which song came first | title
+Help! | what album is it on | title
+Yes | do you need one | yes/no
+Yes | what do you say when you win | name
+epithelium | what is it made of | other
+Hinduism | What is the religion of Rama? | name
+"""
+
+
 @pytest.mark.parametrize(
     ("answer", "question", "expected"),
-    [
-        ("1969", "when did they land", "year"),
-        ("in 1969", "when did they land", "year"),
-        ("44 BC", "in which year did he die", "year"),
-        ("first published in 1890", "when did it come out", "year"),
-        ("July 20, 1969", "when did they land", "date"),
-        ("the 90s", "when was it popular", "date"),
-        ("the 19th century", "when was it built", "date"),
-        ("Saturday", "when is it shown", "date"),
-        ("After World War II", "when was it introduced", "date"),
-        ("at sunset", "when is it sung", "other"),
-        ("1500", "how many ships were there", "number"),
-        ("1500", "", "year"),
-        ("seven", "how many seas are there", "number"),
-        ("Twenty-seven", "how many changes were made", "number"),
-        ("585 (HD)", "what channel is it on", "number"),
-        ("8 bytes", "how many does it hold", "quantity"),
-        ("20-year period", "how long did it take", "quantity"),
-        ("$2.18 billion", "how much did it earn", "quantity"),
-        ("1%", "what percentage is it", "quantity"),
-        ("a week", "how long does it last", "quantity"),
-        ("Ann Lee", "who wrote it", "person"),
-        ("50 Cent", "who sings it", "person"),
-        ("Ann Lee", "actor who plays the king", "person"),
-        ("Ann Lee", "", "person"),
-        ("his brother", "who is he talking about", "other"),
-        ("Dhaka, Bangladesh", "which seat did it have", "place"),
-        ("Utah", "where was it filmed", "place"),
-        ("Lake Superior", "what is it called", "place"),
-        ("Romania", "In what country is Vale?", "place"),
-        ("a bank", "where do you get one", "other"),
-        ("7 Rings", "which song came first", "title"),
-        ("Help!", "what album is it on", "title"),
-        ("Yes", "do you need one", "yes/no"),
-        ("Yes", "what do you say when you win", "name"),
-        ("epithelium", "what is it made of", "other"),
-        ("Hinduism", "What is the religion of Rama?", "name"),
-    ],
+    cells(SORTS),
 )
 def test_a_sort_is_told_by_answer_and_question(
     answer: str, question: str, expected: str
@@ -62,25 +69,28 @@ def test_a_sort_is_told_by_answer_and_question(
     assert sort(answer, question) == expected
 
 
+KEYWORDS = """\
+In what country is Vale? | country
+What is the religion of Rama? | religion
+What is Ann Lee's occupation? | occupation
+What profession does Ann Lee have? | occupation
+What genre is Chicago? | genre
+Who was the director of Vale? | director
+who sang it | sang
+Who is it? |
+which film won the prize | film
+what type of dog was it | dog
+what is the name of the song | song
+what is the scientific name for a calf |
+how many seas are there |
+where was it filmed |
+ |
+"""
+
+
 @pytest.mark.parametrize(
     ("question", "keyword"),
-    [
-        ("In what country is Vale?", "country"),
-        ("What is the religion of Rama?", "religion"),
-        ("What is Ann Lee's occupation?", "occupation"),
-        ("What profession does Ann Lee have?", "occupation"),
-        ("What genre is Chicago?", "genre"),
-        ("Who was the director of Vale?", "director"),
-        ("who sang it", "sang"),
-        ("Who is it?", ""),
-        ("which film won the prize", "film"),
-        ("what type of dog was it", "dog"),
-        ("what is the name of the song", "song"),
-        ("what is the scientific name for a calf", ""),
-        ("how many seas are there", ""),
-        ("where was it filmed", ""),
-        ("", ""),
-    ],
+    cells(KEYWORDS),
 )
 def test_the_word_a_question_asks_by(question: str, keyword: str) -> None:
     assert kind_of("Some Thing", question).keyword == keyword

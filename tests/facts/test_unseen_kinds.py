@@ -17,26 +17,29 @@ AS_OF = datetime.date(2026, 11, 20)
 EXPIRES = datetime.date(2027, 12, 31)
 # slug, answer type, what it is about, where its wrong options come from, words of its question
 EXPECTED = [
-    ("person-siblings", "number", "person", "small numbers", "siblings"),
-    ("person-teacher", "person", "person", "persons", "Who taught"),
-    ("person-birth-year", "time", "person", "years", "In which year"),
-    ("person-birthplace", "location", "person", "cities", "In which city"),
-    ("person-instrument", "other", "person", "instruments", "Which instrument"),
-    ("place-bridges", "number", "place", "small numbers", "bridges"),
-    ("place-founder", "person", "place", "persons", "Who founded"),
-    ("place-charter", "time", "place", "years", "In what year"),
-    ("place-country", "location", "place", "countries", "Which country"),
-    ("place-language", "other", "place", "languages", "Which language"),
-    ("work-chapters", "number", "work", "small numbers", "chapters"),
-    ("work-author", "person", "work", "persons", "Who wrote"),
-    ("work-publication", "time", "work", "years", "In which year"),
-    ("work-setting", "location", "work", "cities", "In which city"),
-    ("product-maker", "other", "product", "companies", "Which company"),
-    ("future-medals", "number", "country", "small numbers", "gold medals"),
-    ("future-leader", "person", "country", "persons", "Who led"),
-    ("future-election-date", "time", "country", "dates", "On which day"),
-    ("future-match-city", "location", "country", "cities", "In which city"),
-    ("future-opponent", "other", "country", "countries", "Which team"),
+    line.split(" | ")
+    for line in """\
+person-siblings | number | person | small numbers | siblings
+person-teacher | person | person | persons | Who taught
+person-birth-year | time | person | years | In which year
+person-birthplace | location | person | cities | In which city
+person-instrument | other | person | instruments | Which instrument
+place-bridges | number | place | small numbers | bridges
+place-founder | person | place | persons | Who founded
+place-charter | time | place | years | In what year
+place-country | location | place | countries | Which country
+place-language | other | place | languages | Which language
+work-chapters | number | work | small numbers | chapters
+work-author | person | work | persons | Who wrote
+work-publication | time | work | years | In which year
+work-setting | location | work | cities | In which city
+product-maker | other | product | companies | Which company
+future-medals | number | country | small numbers | gold medals
+future-leader | person | country | persons | Who led
+future-election-date | time | country | dates | On which day
+future-match-city | location | country | cities | In which city
+future-opponent | other | country | countries | Which team
+""".splitlines()
 ]
 
 

@@ -39,7 +39,6 @@ BARE = case(
     settings=ReliabilitySettings(prompt="zero-shot"),
 )
 OF_MONITOR = case(probe="monitor", slice="P36", settings=MonitorSettings())
-Made = tuple[Table, Sequence[str], Case | None]
 
 
 def soundness(
@@ -128,83 +127,77 @@ TWICE = Table(columns=HEAD_TO_TAIL, rows=answers("+-").rows * 3)
 
 
 @pytest.mark.parametrize(
-    ("made", "limits", "name", "counted", "broken"),
+    ("sound", "name", "counted", "broken"),
     [
         # Facts without response are reported, or went missing; others were asked for nothing.
-        ((answers("+-"), ["a"] * 3, None), {}, "errored", (3, 5), True),
-        ((answers("+-"), ["a"], continents("abcdefg")), {}, "errored", (5, 7), True),
-        ((answers("+-"), [], continents("a")), {}, "errored", (0, 2), False),
-        ((answers("+++"), ["a"], None), {"errored": 0.25}, "errored", (1, 4), False),
-        ((some(2, 4), [], None), {}, "empty", (2, 4), False),
-        ((some(1, 4), [], None), {"empty": 0.2}, "empty", (1, 4), True),
+        (soundness(answers("+-"), errors=["a"] * 3), "errored", (3, 5), True),
+        (soundness(answers("+-"), errors=["a"], of=continents("abcdefg")), "errored", (5, 7), True),
+        (soundness(answers("+-"), of=continents("a")), "errored", (0, 2), False),
+        (soundness(answers("+++"), errors=["a"], errored=0.25), "errored", (1, 4), False),
+        (soundness(some(2, 4)), "empty", (2, 4), False),
+        (soundness(some(1, 4), empty=0.2), "empty", (1, 4), True),
         # 0.29 * 100 is 28.999999999999996, and 0.55 * 100 is 55.00000000000001.
-        ((some(29, 100), [], None), {"empty": 0.29}, "empty", (29, 100), False),
-        ((some(45, 100), [], None), {"answered": 0.55}, "answered", (55, 100), False),
-        ((some(1, 4), [], None), {"answered": 0.8}, "answered", (3, 4), True),
+        (soundness(some(29, 100), empty=0.29), "empty", (29, 100), False),
+        (soundness(some(45, 100), answered=0.55), "answered", (55, 100), False),
+        (soundness(some(1, 4), answered=0.8), "answered", (3, 4), True),
         # A thought is no answer, what stands behind it is one.
-        ((said(answers("++"), "<think>", "<think>x</think>Lima"), [], None), {},
+        (soundness(said(answers("++"), "<think>", "<think>x</think>Lima")),
          "answered", (1, 2), False),
-        ((answers("-?+", truncated=True), [], None), {}, "truncated", (3, 3), True),
-        ((answers("-+", truncated=True), [], None), {"truncated": 1.0}, "truncated",
+        (soundness(answers("-?+", truncated=True)), "truncated", (3, 3), True),
+        (soundness(answers("-+", truncated=True), truncated=1.0), "truncated",
          (2, 2), False),
         # MONITOR's answers are short: what is cut off says nothing.
-        ((anchored(0.4, 0.5), [], OF_MONITOR), {}, "truncated", None, False),
-        ((judged(2, 10), [], None), {}, "unparsable", (2, 10), True),
-        ((ruled("judge", "unparsable", "equal", "unsure"), [], None), {}, "unparsable",
+        (soundness(anchored(0.4, 0.5), of=OF_MONITOR), "truncated", None, False),
+        (soundness(judged(2, 10)), "unparsable", (2, 10), True),
+        (soundness(ruled("judge", "unparsable", "equal", "unsure")), "unparsable",
          (1, 2), True),
-        ((chosen(10, 20), [], None), {}, "unread", (10, 20), False),
-        ((chosen(11, 20), [], None), {}, "unread", (11, 20), True),
-        ((chosen(0, 0), [], None), {}, "unread", None, False),
+        (soundness(chosen(10, 20)), "unread", (10, 20), False),
+        (soundness(chosen(11, 20)), "unread", (11, 20), True),
+        (soundness(chosen(0, 0)), "unread", None, False),
         # One wrong answer to almost everything: a constant model is perfectly consistent.
-        ((WRONG, [], None), {}, "repeated", (10, 10), True),
-        ((WRONG, [], None), {"repeated": 1.0}, "repeated", (10, 10), False),
-        ((answers("-" * 9, answer="Paris"), [], None), {}, "repeated", (9, 9), False),
-        ((answers("+" + "-" * 9, answer="Africa"), [], None), {}, "repeated", (9, 10),
+        (soundness(WRONG), "repeated", (10, 10), True),
+        (soundness(WRONG, repeated=1.0), "repeated", (10, 10), False),
+        (soundness(answers("-" * 9, answer="Paris")), "repeated", (9, 9), False),
+        (soundness(answers("+" + "-" * 9, answer="Africa")), "repeated", (9, 10),
          False),
-        ((said(answers("-" * 12), "Rome", *["The Paris"] * 6, *["paris."] * 5), [], None),
-         {"repeated": 0.9}, "repeated", (11, 12), True),
+        (soundness(said(answers("-" * 12), "Rome", *["The Paris"] * 6, *["paris."] * 5), repeated=0.9), "repeated", (11, 12), True),
         # All probabilities equal: a log-probability of 0.0, or what stands in for a missing one.
-        ((anchored(*[0.5] * 10), [], OF_MONITOR), {}, "constant", (10, 10), True),
-        ((anchored(*[0.5] * 9), [], OF_MONITOR), {}, "constant", (9, 9), False),
-        ((anchored(*[0.123456789] * 9, 0.1234567891), [], OF_MONITOR), {}, "constant",
+        (soundness(anchored(*[0.5] * 10), of=OF_MONITOR), "constant", (10, 10), True),
+        (soundness(anchored(*[0.5] * 9), of=OF_MONITOR), "constant", (9, 9), False),
+        (soundness(anchored(*[0.123456789] * 9, 0.1234567891), of=OF_MONITOR), "constant",
          (10, 10), True),
-        ((anchored(*[0.123456789] * 9, 0.123456788), [], OF_MONITOR), {}, "constant",
+        (soundness(anchored(*[0.123456789] * 9, 0.123456788), of=OF_MONITOR), "constant",
          (9, 10), False),
-        ((anchored(*[0.5] * 10), [], OF_MONITOR), {"constant": "allowed"}, "constant",
+        (soundness(anchored(*[0.5] * 10), of=OF_MONITOR, constant="allowed"), "constant",
          (10, 10), False),
-        ((anchored(*[0.0] * 10, 0.4, 0.7, kept=[0] * 10 + [1, 1]), [], OF_MONITOR), {},
+        (soundness(anchored(*[0.0] * 10, 0.4, 0.7, kept=[0] * 10 + [1, 1]), of=OF_MONITOR),
          "constant", (1, 2), False),
         # No probability for the right answer: MONITOR divides by it.
-        ((anchored(*[0.005, 0.015] * 5), [], OF_MONITOR), {}, "anchor_prob", (0.1, 10), False),
-        ((anchored(*[0.005, 0.0149] * 5), [], OF_MONITOR), {}, "anchor_prob", (0.0995, 10), True),
-        ((anchored(*[0.005] * 9), [], OF_MONITOR), {}, "anchor_prob", (0.045, 9), False),
-        ((anchored(*[0.005, 0.0149] * 5), [], OF_MONITOR), {"anchor_prob": 0.005},
+        (soundness(anchored(*[0.005, 0.015] * 5), of=OF_MONITOR), "anchor_prob", (0.1, 10), False),
+        (soundness(anchored(*[0.005, 0.0149] * 5), of=OF_MONITOR), "anchor_prob", (0.0995, 10), True),
+        (soundness(anchored(*[0.005] * 9), of=OF_MONITOR), "anchor_prob", (0.045, 9), False),
+        (soundness(anchored(*[0.005, 0.0149] * 5), of=OF_MONITOR, anchor_prob=0.005),
          "anchor_prob", (0.0995, 10), False),
-        ((anchored(0.0, 0.0, kept=[0, 0]), [], OF_MONITOR), {"anchor_prob": 0.0},
+        (soundness(anchored(0.0, 0.0, kept=[0, 0]), of=OF_MONITOR, anchor_prob=0.0),
          "anchor_prob", (0, 2), True),
-        ((anchored(0.0, math.nan), [], OF_MONITOR), {}, "anchor_prob", None, False),
+        (soundness(anchored(0.0, math.nan), of=OF_MONITOR), "anchor_prob", None, False),
         # Right answers that do not begin with what is scored.
-        ((first_tokens(10, 20), [], OF_MONITOR), {}, "first_token", (10, 20), False),
-        ((first_tokens(9, 20, 5), [], OF_MONITOR), {}, "first_token", (9, 20), False),
-        ((first_tokens(0, 9, 20), [], OF_MONITOR), {}, "first_token", (0, 9), False),
-        ((anchored(0.4, 0.5), [], OF_MONITOR), {}, "first_token", None, False),
+        (soundness(first_tokens(10, 20), of=OF_MONITOR), "first_token", (10, 20), False),
+        (soundness(first_tokens(9, 20, 5), of=OF_MONITOR), "first_token", (9, 20), False),
+        (soundness(first_tokens(0, 9, 20), of=OF_MONITOR), "first_token", (0, 9), False),
+        (soundness(anchored(0.4, 0.5), of=OF_MONITOR), "first_token", None, False),
         # Answers that are worse than drawn by lot: Wilson's interval must lie below, over ten at least.
-        ((answers("-" * 40), [], FIVE), {}, "below_random", (0, 40), True),
-        ((answers("+" * 3 + "-" * 37), [], FIVE), {}, "below_random", (3, 40), True),
-        ((answers("+" * 4 + "-" * 36), [], FIVE), {}, "below_random", (4, 40), False),
-        ((answers("-" * 40), [], FIVE), {"below_random": "allowed"}, "below_random",
+        (soundness(answers("-" * 40), of=FIVE), "below_random", (0, 40), True),
+        (soundness(answers("+" * 3 + "-" * 37), of=FIVE), "below_random", (3, 40), True),
+        (soundness(answers("+" * 4 + "-" * 36), of=FIVE), "below_random", (4, 40), False),
+        (soundness(answers("-" * 40), of=FIVE, below_random="allowed"), "below_random",
          (0, 40), False),
     ],
 )  # fmt: skip
 def test_each_share_is_counted_and_held_against_its_limit(
-    made: Made,
-    limits: dict[str, Any],
-    name: str,
-    counted: tuple[float, int] | None,
-    broken: bool,
+    sound: Soundness, name: str, counted: tuple[float, int] | None, broken: bool
 ) -> None:
-    table, errors, of = made
-    one = share(soundness(table, errors, of, **limits), name)
+    one = share(sound, name)
     if counted is None:
         assert one is None
     else:
@@ -221,74 +214,72 @@ NO_SUIT = "the chat template or the tokenizer does not suit the model, or it kno
 
 
 @pytest.mark.parametrize(
-    ("made", "limits", "said"),
+    ("sound", "said"),
     [
-        ((answers("+-?"), [], None), {}, []),
-        ((answers("+"), list("abcd"), None), {},
+        (soundness(answers("+-?")), []),
+        (soundness(answers("+"), errors=list("abcd")),
          ["4 facts without usable responses: a; b; c; and 1 more; allowed: none"]),
-        ((answers("+-"), [], continents("abcdefg")), {},
+        (soundness(answers("+-"), of=continents("abcdefg")),
          ["5 facts without usable responses: nothing is known of them; allowed: none"]),
-        ((answers("+" * 99), ["a"], None), {"errored": 0.005},
+        (soundness(answers("+" * 99), errors=["a"], errored=0.005),
          ["1 fact without usable responses: a; allowed: at most 0.5%"]),
-        ((answers(""), ["a"], None), {"errored": 1.0},
+        (soundness(answers(""), errors=["a"], errored=1.0),
          ["no fact was measured: zero outcomes are no measurement; allowed: at least one fact"]),
-        ((TWICE, [], None), {}, ["4 facts measured more than once: fact ids must differ"]),
-        ((chosen(math.inf, math.nan), [], None), {},
+        (soundness(TWICE), ["4 facts measured more than once: fact ids must differ"]),
+        (soundness(chosen(math.inf, math.nan)),
          ["values that are no number for 1 of 1 facts (first: Q1); allowed: none"]),
-        ((some(3, 4), [], None), {},
+        (soundness(some(3, 4)),
          ["3 of 4 answers are empty; allowed: at most 50%: the model answers nothing, or its prompts or stop "
           "strings do not suit it"]),
-        ((said(answers("????"), "<think>\nPeru", "", "Answer:", "Lima"), [], None), {},
+        (soundness(said(answers("????"), "<think>\nPeru", "", "Answer:", "Lima")),
          ["3 of 4 answers are empty, 2 of them but for thoughts or mark-up; allowed: at most 50%: the model "
           "thinks where it should answer, see enable_thinking and max_thinking_tokens of --kb-model-args, or "
           "writes mark-up alone"]),
         # Whoever comes to no answer needs longer thoughts and not longer answers.
-        ((answers("---", answer="", truncated=True), [], None), {},
+        (soundness(answers("---", answer="", truncated=True)),
          [f"3 of 3 answers are empty, 3 of them cut short before an answer; allowed: at most 50%: {THINKS}",
           f"3 of 3 answers are cut short; allowed: at most 50%: {THINKS}"]),
-        ((answers("++-", truncated=True), [], None), {},
+        (soundness(answers("++-", truncated=True)),
          ["3 of 3 answers are cut short; allowed: at most 50%: raise max_new_tokens in the suite, unless the "
           "model does not stop (its end token or prompts do not suit it)"]),
         # Too few answers are told where nothing else has said so.
-        ((some(3, 4), [], None), {"empty": 1.0},
+        (soundness(some(3, 4), empty=1.0),
          ["1 of 4 facts have an answer; allowed: at least 50%: see what is empty and what has no usable "
           "response"]),
-        ((judged(1, 1), [], None), {},
+        (soundness(judged(1, 1)),
          ["1 of 1 reply of the judge cannot be read; allowed: at most 10%: this model cannot judge, or its "
           "chat template is missing"]),
-        ((chosen(3, 5), [], None), {},
+        (soundness(chosen(3, 5)),
          ["3 of 5 replies to multiple-choice questions pick no option; allowed: at most 50%: nothing then "
           "tells whether the model keeps to its answers"]),
-        ((chosen(3, 5), [], BARE), {},
+        (soundness(chosen(3, 5), of=BARE),
          ["3 of 5 replies to multiple-choice questions pick no option; allowed: at most 50%: nothing then "
           "tells whether the model keeps to its answers; the slices known and known-few-shot show solved "
           "ones first"]),
-        ((answers("-" * 10, answer="x" * 61), [], None), {},
+        (soundness(answers("-" * 10, answer="x" * 61)),
          [f"10 of 10 facts get the same wrong answer, '{'x' * 60}'; allowed: at most 90%: the model does not "
           "answer the question, or its prompts or chat template do not suit it; an answer that says nothing "
           "belongs into the suite's 'uninformative' file"]),
-        ((answers("-" * 40), [], FIVE), {},
+        (soundness(answers("-" * 40), of=FIVE),
          ["0 of 40 informative answers are right (at most 8.76%, Wilson's interval); allowed: at least the "
           "20% that random objects of the relation are: the accepted answers, the judge or the prompts do "
           "not suit the model"]),
-        ((anchored(*[0.25] * 10), [], OF_MONITOR), {},
+        (soundness(anchored(*[0.25] * 10), of=OF_MONITOR),
          ["the probabilities of all 10 anchors are equal (0.25); allowed: at least two that differ: the "
           "model's scores do not depend on the question"]),
-        ((anchored(*[1e-7, 2e-7, 3e-7] * 4), [], OF_MONITOR), {},
+        (soundness(anchored(*[1e-7, 2e-7, 3e-7] * 4), of=OF_MONITOR),
          ["the right answer gets no probability behind the prompt that states it (mean 2e-07 over 12 facts); "
           f"allowed: a mean of at least 0.01: {NO_SUIT}"]),
-        ((anchored(*[0.0] * 99, 0.9, kept=[0] * 99 + [1]), [], OF_MONITOR), {},
+        (soundness(anchored(*[0.0] * 99, 0.9, kept=[0] * 99 + [1]), of=OF_MONITOR),
          ["the right answer gets no probability behind the prompt that states it (mean 0.009 over 100 facts, "
           f"99 of which were dropped); allowed: a mean of at least 0.01: {NO_SUIT}"]),
-        ((anchored(0.0, 0.0, kept=[0, 0]), [], OF_MONITOR), {},
+        (soundness(anchored(0.0, 0.0, kept=[0, 0]), of=OF_MONITOR),
          ["the right answer is written behind the prompt that states it for none of 2 facts, so that none is "
           f"left to measure; allowed: at least one: {NO_SUIT}"]),
     ],
 )  # fmt: skip
-def test_what_is_said_beyond_a_limit(
-    made: Made, limits: dict[str, Any], said: list[str]
-) -> None:
-    assert list(soundness(*made, **limits).broken) == said
+def test_what_is_said_beyond_a_limit(sound: Soundness, said: list[str]) -> None:
+    assert list(sound.broken) == said
 
 
 def test_an_unsound_case_is_invalid_and_its_values_travel() -> None:

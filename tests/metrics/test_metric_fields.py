@@ -12,19 +12,12 @@ from pytest_kbrel.metrics import MetricFormula, metrics_for
 from pytest_kbrel.metrics.reliability import control_metrics
 from tests.metrics import value_of
 
-SHARE, SIGNED, HALF, AMOUNT = (0.0, 1.0), (-1.0, 1.0), (0.0, 0.5), (0.0, math.inf)
-RATE = True
-VACUOUS = True
-FACT, KEPT = "no fact", "no fact was kept"
-ANSWER = "no answer was right or wrong"
-ANCHOR = "no fact was kept, or every primary anchor has probability 0"
-CORRECT, WRONG, CHOICE = (
-    "no correct answer",
-    "no wrong answer",
-    "no multiple-choice question was asked",
-)
-DRAWN = "no distractors were drawn by kind"
-
+BOUNDS = {
+    "share": (0.0, 1.0),
+    "signed": (-1.0, 1.0),
+    "half": (0.0, 0.5),
+    "amount": (0.0, math.inf),
+}
 MONITOR_COLUMNS = (
     *(
         "kept",
@@ -66,143 +59,121 @@ RELIABILITY_COLUMNS = (
     *("majority", "shuffled_right", "shuffled_correct", "shuffled_wrong"),
     *PROBABILITIES,
 )
-# Of each metric: the better direction, the bounds, whether it is a plain share of facts, the column that
-# counts its facts, why it can be undefined, and whether it is so only where there is nothing bad to measure.
-MONITOR = {
-    "monitor": ("lower", AMOUNT, not RATE, "kept", ANCHOR, not VACUOUS),
-    "pfd": ("lower", SHARE, not RATE, "kept", KEPT, not VACUOUS),
-    "ird": ("lower", SHARE, not RATE, "kept", KEPT, not VACUOUS),
-    "anchor_prob": ("higher", SHARE, not RATE, "kept", KEPT, not VACUOUS),
-    "accuracy": ("higher", SHARE, not RATE, "kept", KEPT, not VACUOUS),
-    "accuracy_avg": ("higher", SHARE, not RATE, "kept", KEPT, not VACUOUS),
-    "accuracy_max": ("higher", SHARE, not RATE, "kept", KEPT, not VACUOUS),
-    "accuracy_min": ("higher", SHARE, not RATE, "kept", KEPT, not VACUOUS),
-    "accuracy_std": ("lower", HALF, not RATE, "kept", KEPT, not VACUOUS),
-    "accuracy_base": ("higher", SHARE, RATE, "kept", KEPT, not VACUOUS),
-    "accuracy_qa": ("higher", SHARE, not RATE, "kept", KEPT, not VACUOUS),
-    "accuracy_positive": ("higher", SHARE, RATE, "kept", KEPT, not VACUOUS),
-    "accuracy_negative": ("higher", SHARE, not RATE, "kept", KEPT, not VACUOUS),
-    "delta_positive": ("higher", SIGNED, not RATE, "kept", KEPT, not VACUOUS),
-    "delta_negative": ("higher", SIGNED, not RATE, "kept", KEPT, not VACUOUS),
-    "monitor_ablated": ("lower", AMOUNT, not RATE, "kept", KEPT, not VACUOUS),
-    "accuracy_wp": ("higher", SHARE, not RATE, "kept", KEPT, not VACUOUS),
-    "accuracy_fc_pos": ("higher", SHARE, not RATE, "kept", KEPT, not VACUOUS),
-    "accuracy_fc_neg": ("higher", SHARE, not RATE, "kept", KEPT, not VACUOUS),
-    "calls_monitor": ("lower", AMOUNT, not RATE, "kept", KEPT, not VACUOUS),
-    "calls_study": ("lower", AMOUNT, not RATE, "kept", KEPT, not VACUOUS),
-    "tokens_monitor": ("lower", AMOUNT, not RATE, "kept", KEPT, not VACUOUS),
-    "tokens_study": ("lower", AMOUNT, not RATE, "kept", KEPT, not VACUOUS),
-    "saving_calls": ("higher", AMOUNT, not RATE, "kept", KEPT, not VACUOUS),
-    "saving_tokens": ("higher", AMOUNT, not RATE, "kept", KEPT, not VACUOUS),
-}
-CALIBRATION = {
-    "selective_risk": ("lower", SHARE, RATE, "answered", ANSWER, VACUOUS),
-    "brier": ("lower", SHARE, not RATE, "answered", ANSWER, not VACUOUS),
-    "auroc": (
-        "higher",
-        SHARE,
-        not RATE,
-        "answered",
-        "no right or no wrong answer",
-        not VACUOUS,
-    ),
-    "ece": ("lower", SHARE, not RATE, "answered", ANSWER, not VACUOUS),
-    "accuracy_at_80": ("higher", SHARE, not RATE, "answered", ANSWER, not VACUOUS),
-    "accuracy_at_50": ("higher", SHARE, not RATE, "answered", ANSWER, not VACUOUS),
-}
-HEAD_TO_TAIL = CALIBRATION | {
-    "accuracy": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
-    "hallucination": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
-    "missing": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
-    "accuracy_em": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
-    "hallucination_em": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
-    "accuracy_f1": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
-    "hallucination_f1": ("lower", SHARE, not RATE, "", FACT, not VACUOUS),
-    "accuracy_rouge_l": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
-    "hallucination_rouge_l": ("lower", SHARE, not RATE, "", FACT, not VACUOUS),
-    "accuracy_rules": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
-    "hallucination_rules": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
-    "unparsable": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
-}
-BOTH_KINDS = {
-    "wr": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
-    "repetition": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
-    "none": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
-    "unsure": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
-    "c_wrong": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
-    "choices_unread": ("lower", SHARE, not RATE, "choices", CHOICE, VACUOUS),
-    "distractors_written": (
-        "higher",
-        SHARE,
-        not RATE,
-        "distractors",
-        CHOICE,
-        not VACUOUS,
-    ),
-    "distractors_alike": (
-        "higher",
-        SHARE,
-        not RATE,
-        "distractors_drawn",
-        DRAWN,
-        not VACUOUS,
-    ),
-    "c_wrong_control_random": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
-    "c_wrong_control_shuffled": ("lower", SHARE, not RATE, "wrong", WRONG, VACUOUS),
-}
+
+
+def promised(table: str) -> dict[str, tuple[object, ...]]:
+    """Read of each metric the better direction, the bounds, whether it is a plain share of facts, the column that
+    counts these, why it can be undefined, and whether it is so only where there is nothing bad to measure."""
+    fields = {}
+    for line in table.strip().splitlines():
+        name, better, bounds, kind, over, why = line.split(maxsplit=5)
+        counted = "" if over == "facts" else over
+        undefined = why.removeprefix("vacuous: ")
+        vacuous = undefined != why
+        fields[name] = (
+            better,
+            BOUNDS[bounds],
+            kind == "rate",
+            counted,
+            undefined,
+            vacuous,
+        )
+    return fields
+
+
+MONITOR = promised("""
+monitor                    lower  amount mean kept              no fact was kept, or every primary anchor has probability 0
+pfd                        lower  share  mean kept              no fact was kept
+ird                        lower  share  mean kept              no fact was kept
+anchor_prob                higher share  mean kept              no fact was kept
+accuracy                   higher share  mean kept              no fact was kept
+accuracy_avg               higher share  mean kept              no fact was kept
+accuracy_max               higher share  mean kept              no fact was kept
+accuracy_min               higher share  mean kept              no fact was kept
+accuracy_std               lower  half   mean kept              no fact was kept
+accuracy_base              higher share  rate kept              no fact was kept
+accuracy_qa                higher share  mean kept              no fact was kept
+accuracy_positive          higher share  rate kept              no fact was kept
+accuracy_negative          higher share  mean kept              no fact was kept
+delta_positive             higher signed mean kept              no fact was kept
+delta_negative             higher signed mean kept              no fact was kept
+monitor_ablated            lower  amount mean kept              no fact was kept
+accuracy_wp                higher share  mean kept              no fact was kept
+accuracy_fc_pos            higher share  mean kept              no fact was kept
+accuracy_fc_neg            higher share  mean kept              no fact was kept
+calls_monitor              lower  amount mean kept              no fact was kept
+calls_study                lower  amount mean kept              no fact was kept
+tokens_monitor             lower  amount mean kept              no fact was kept
+tokens_study               lower  amount mean kept              no fact was kept
+saving_calls               higher amount mean kept              no fact was kept
+saving_tokens              higher amount mean kept              no fact was kept
+""")
+CALIBRATION = promised("""
+selective_risk             lower  share  rate answered          vacuous: no answer was right or wrong
+brier                      lower  share  mean answered          no answer was right or wrong
+auroc                      higher share  mean answered          no right or no wrong answer
+ece                        lower  share  mean answered          no answer was right or wrong
+accuracy_at_80             higher share  mean answered          no answer was right or wrong
+accuracy_at_50             higher share  mean answered          no answer was right or wrong
+""")
+HEAD_TO_TAIL = CALIBRATION | promised("""
+accuracy                   higher share  rate facts             no fact
+hallucination              lower  share  rate facts             no fact
+missing                    lower  share  rate facts             no fact
+accuracy_em                higher share  rate facts             no fact
+hallucination_em           lower  share  rate facts             no fact
+accuracy_f1                higher share  mean facts             no fact
+hallucination_f1           lower  share  mean facts             no fact
+accuracy_rouge_l           higher share  mean facts             no fact
+hallucination_rouge_l      lower  share  mean facts             no fact
+accuracy_rules             higher share  rate facts             no fact
+hallucination_rules        lower  share  rate facts             no fact
+unparsable                 lower  share  rate facts             no fact
+""")
+BOTH_KINDS = promised("""
+wr                         lower  share  rate facts             no fact
+repetition                 lower  share  rate facts             no fact
+none                       lower  share  rate facts             no fact
+unsure                     higher share  rate facts             no fact
+c_wrong                    lower  share  mean wrong             vacuous: no wrong answer
+choices_unread             lower  share  mean choices           vacuous: no multiple-choice question was asked
+distractors_written        higher share  mean distractors       no multiple-choice question was asked
+distractors_alike          higher share  mean distractors_drawn no distractors were drawn by kind
+c_wrong_control_random     lower  share  mean wrong             vacuous: no wrong answer
+c_wrong_control_shuffled   lower  share  mean wrong             vacuous: no wrong answer
+""")
 KNOWN = (
     BOTH_KINDS
     | CALIBRATION
-    | {
-        "cr": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
-        "ncr": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
-        "distractors_length": (
-            "higher",
-            SHARE,
-            not RATE,
-            "distractors_drawn",
-            DRAWN,
-            not VACUOUS,
-        ),
-        "uninformative": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
-        "unparsable": ("lower", SHARE, RATE, "", FACT, not VACUOUS),
-        "c_correct": ("higher", SHARE, not RATE, "correct", CORRECT, not VACUOUS),
-        "ccr": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
-        "cwr": ("lower", SHARE, not RATE, "", FACT, not VACUOUS),
-        "nccr": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
-        "cr_control_majority": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
-        "cr_control_shuffled": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
-        "ncr_control_majority": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
-        "c_correct_control_random": (
-            "higher",
-            SHARE,
-            not RATE,
-            "correct",
-            CORRECT,
-            not VACUOUS,
-        ),
-        "c_correct_control_shuffled": (
-            "higher",
-            SHARE,
-            not RATE,
-            "correct",
-            CORRECT,
-            not VACUOUS,
-        ),
-        "ccr_control_majority": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
-        "ccr_control_random": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
-        "ccr_control_shuffled": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
-        "cwr_control_random": ("lower", SHARE, not RATE, "", FACT, not VACUOUS),
-        "cwr_control_shuffled": ("lower", SHARE, not RATE, "", FACT, not VACUOUS),
-        "nccr_control_majority": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
-        "nccr_control_random": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
-        "nccr_control_shuffled": ("higher", SIGNED, not RATE, "", FACT, not VACUOUS),
-    }
+    | promised("""
+cr                         higher share  rate facts             no fact
+ncr                        higher signed mean facts             no fact
+distractors_length         higher share  mean distractors_drawn no distractors were drawn by kind
+uninformative              lower  share  rate facts             no fact
+unparsable                 lower  share  rate facts             no fact
+c_correct                  higher share  mean correct           no correct answer
+ccr                        higher share  mean facts             no fact
+cwr                        lower  share  mean facts             no fact
+nccr                       higher signed mean facts             no fact
+cr_control_majority        higher share  rate facts             no fact
+cr_control_shuffled        higher share  rate facts             no fact
+ncr_control_majority       higher signed mean facts             no fact
+c_correct_control_random   higher share  mean correct           no correct answer
+c_correct_control_shuffled higher share  mean correct           no correct answer
+ccr_control_majority       higher share  mean facts             no fact
+ccr_control_random         higher share  mean facts             no fact
+ccr_control_shuffled       higher share  mean facts             no fact
+cwr_control_random         lower  share  mean facts             no fact
+cwr_control_shuffled       lower  share  mean facts             no fact
+nccr_control_majority      higher signed mean facts             no fact
+nccr_control_random        higher signed mean facts             no fact
+nccr_control_shuffled      higher signed mean facts             no fact
+""")
 )
-UNSEEN = BOTH_KINDS | {
-    "ur": ("higher", SHARE, RATE, "", FACT, not VACUOUS),
-    "iur": ("higher", SHARE, not RATE, "", FACT, not VACUOUS),
-}
+UNSEEN = BOTH_KINDS | promised("""
+ur                         higher share  rate facts             no fact
+iur                        higher share  mean facts             no fact
+""")
 
 
 def all_metrics() -> dict[str, tuple[MetricFormula, ...]]:

@@ -41,18 +41,6 @@ from pytest_kbrel.records import BUCKETS, Bucket, Fact, Relation, record
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = [
-    "Columns",
-    "Dump",
-    "Engine",
-    "Filters",
-    "Manifest",
-    "Rules",
-    "build_question_set",
-    "format_of",
-    "read_templates",
-]
-
 
 @record
 class Rules:

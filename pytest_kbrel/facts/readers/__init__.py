@@ -22,18 +22,6 @@ from pytest_kbrel.facts.readers.questions import (
 from pytest_kbrel.facts.readers.wikidata import read_fktc, read_lama, read_pararel
 from pytest_kbrel.records import Fact, record
 
-__all__ = [
-    "FORMATS",
-    "Format",
-    "Relations",
-    "Row",
-    "facts_of",
-    "format_by_suffix",
-    "format_of",
-    "read",
-    "read_own_facts",
-]
-
 
 @record
 class Format:

@@ -271,19 +271,14 @@ def key_of(model: str, request: Request) -> str:
     """
     kind = "generate" if isinstance(request, GenerateRequest) else "score"
     values = values_of(request)
-    if request.lead:
-        return _digest(model, kind, values)
-    values = values[:-1]
-    # Keys of older versions, which had none of these last fields, stay valid.
-    top_k = isinstance(request, GenerateRequest) and request.top_k
-    if isinstance(request, GenerateRequest) and not top_k:
+    if not request.lead:
         values = values[:-1]
-    if not (request.system or request.turns or top_k):
-        values = values[:-2]
-    return _digest(model, kind, values)
-
-
-def _digest(model: str, kind: str, values: object) -> str:
+        # Keys of older versions, which had none of these last fields, stay valid.
+        top_k = isinstance(request, GenerateRequest) and request.top_k
+        if isinstance(request, GenerateRequest) and not top_k:
+            values = values[:-1]
+        if not (request.system or request.turns or top_k):
+            values = values[:-2]
     return hashlib.sha256(json.dumps([model, kind, values]).encode()).hexdigest()
 
 

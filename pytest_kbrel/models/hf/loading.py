@@ -124,13 +124,6 @@ def load_outline(spec: ModelSpec, *, again: bool = False) -> tuple[Any, PromptEn
     if kept is not None and kept[0].is_current:
         return kept[1]
     files = record_files(spec) if again else None
-    outline = _load_outline(spec)
-    if files is not None:
-        _OUTLINES[spec] = files, outline
-    return outline
-
-
-def _load_outline(spec: ModelSpec) -> tuple[Any, PromptEncoder]:
     with quiet():
         config = _load_config(spec)
         tokenizer = load_tokenizer(spec)
@@ -145,6 +138,8 @@ def _load_outline(spec: ModelSpec) -> tuple[Any, PromptEncoder]:
             )
         except ModelError as error:
             raise ModelError(f"{spec.path}: {error}") from None
+    if files is not None:
+        _OUTLINES[spec] = files, (config, encoder)
     return config, encoder
 
 

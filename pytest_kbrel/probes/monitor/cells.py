@@ -22,7 +22,6 @@ from pytest_kbrel.records import (
     Fact,
     GenerateRequest,
     MonitorSettings,
-    Table,
     record,
 )
 
@@ -190,12 +189,3 @@ def _framed(case: Case, fact: Fact, cell: Cell) -> str:
         return with_context(fact.object, question)
     wrong = fact.negatives[int(cell.context.removeprefix("negative")) - 1]
     return with_context(wrong, question)
-
-
-def worst_first(table: Table) -> list[str]:
-    """Return the ids of the kept facts, the largest term of eq. 3 first."""
-    kept, term = table.columns.index("kept"), table.columns.index("term")
-    ranked = sorted(
-        (-row.values[term], row.fact_id) for row in table.rows if row.values[kept]
-    )
-    return [fact_id for _, fact_id in ranked]

@@ -15,8 +15,6 @@ from pytest_kbrel.reports.terminal.failure import failure_text
 from pytest_kbrel.reports.terminal.lines import BOLD, PLAIN, WIDEST, Line, row, wrapped
 from pytest_kbrel.reports.terminal.tables import full_tables, table_lines
 
-__all__ = ["failure_text", "table_lines", "terminal_lines"]
-
 # Where the text behind a label of the first screen begins.
 _COLUMN = 9
 

@@ -15,123 +15,37 @@ class Known:
     more: str
 
 
-FACTS = (
-    Known(
-        relation="P36",
-        subject="Ecuador",
-        object="Quito",
-        more="which lies in the Andes",
-    ),
-    Known(
-        relation="P36", subject="Peru", object="Lima", more="which lies on the Pacific"
-    ),
-    Known(
-        relation="P36",
-        subject="Chile",
-        object="Santiago",
-        more="which lies below the Andes",
-    ),
-    Known(
-        relation="P36",
-        subject="Cuba",
-        object="Havana",
-        more="which lies on the Atlantic",
-    ),
-    Known(
-        relation="P36",
-        subject="Kenya",
-        object="Nairobi",
-        more="which lies in the highlands",
-    ),
-    Known(
-        relation="P36",
-        subject="Ghana",
-        object="Accra",
-        more="which lies on the Atlantic",
-    ),
-    Known(
-        relation="P36", subject="Egypt", object="Cairo", more="which lies on the Nile"
-    ),
-    Known(
-        relation="P36", subject="Norway", object="Oslo", more="which lies on a fjord"
-    ),
-    Known(
-        relation="P36",
-        subject="Finland",
-        object="Helsinki",
-        more="which lies on the Baltic",
-    ),
-    Known(
-        relation="P36",
-        subject="Japan",
-        object="Tokyo",
-        more="which lies on the Pacific",
-    ),
-    Known(
-        relation="P36",
-        subject="Vietnam",
-        object="Hanoi",
-        more="which lies on the Red River",
-    ),
-    Known(
-        relation="P36",
-        subject="Nepal",
-        object="Kathmandu",
-        more="which lies in a valley",
-    ),
-    Known(
-        relation="P50",
-        subject="Emma",
-        object="Jane Austen",
-        more="who lived in England",
-    ),
-    Known(
-        relation="P50",
-        subject="Dracula",
-        object="Bram Stoker",
-        more="who came from Dublin",
-    ),
-    Known(relation="P50", subject="Faust", object="Goethe", more="who lived in Weimar"),
-    Known(
-        relation="P50",
-        subject="Ulysses",
-        object="James Joyce",
-        more="who came from Dublin",
-    ),
-    Known(
-        relation="P50",
-        subject="Hamlet",
-        object="Shakespeare",
-        more="who lived in England",
-    ),
-    Known(
-        relation="P50", subject="Candide", object="Voltaire", more="who lived in France"
-    ),
-    Known(relation="P50", subject="Nana", object="Zola", more="who lived in France"),
-    Known(
-        relation="P50",
-        subject="Middlemarch",
-        object="George Eliot",
-        more="who lived in England",
-    ),
-    Known(
-        relation="P50", subject="Walden", object="Thoreau", more="who lived at a pond"
-    ),
-    Known(
-        relation="P50",
-        subject="Oblomov",
-        object="Ivan Goncharov",
-        more="who lived in Russia",
-    ),
-    Known(
-        relation="P50", subject="Lolita", object="Nabokov", more="who came from Russia"
-    ),
-    Known(
-        relation="P50",
-        subject="Ivanhoe",
-        object="Walter Scott",
-        more="who lived in Scotland",
-    ),
+_FACTS = """\
+P36|Ecuador|Quito|which lies in the Andes
+P36|Peru|Lima|which lies on the Pacific
+P36|Chile|Santiago|which lies below the Andes
+P36|Cuba|Havana|which lies on the Atlantic
+P36|Kenya|Nairobi|which lies in the highlands
+P36|Ghana|Accra|which lies on the Atlantic
+P36|Egypt|Cairo|which lies on the Nile
+P36|Norway|Oslo|which lies on a fjord
+P36|Finland|Helsinki|which lies on the Baltic
+P36|Japan|Tokyo|which lies on the Pacific
+P36|Vietnam|Hanoi|which lies on the Red River
+P36|Nepal|Kathmandu|which lies in a valley
+P50|Emma|Jane Austen|who lived in England
+P50|Dracula|Bram Stoker|who came from Dublin
+P50|Faust|Goethe|who lived in Weimar
+P50|Ulysses|James Joyce|who came from Dublin
+P50|Hamlet|Shakespeare|who lived in England
+P50|Candide|Voltaire|who lived in France
+P50|Nana|Zola|who lived in France
+P50|Middlemarch|George Eliot|who lived in England
+P50|Walden|Thoreau|who lived at a pond
+P50|Oblomov|Ivan Goncharov|who lived in Russia
+P50|Lolita|Nabokov|who came from Russia
+P50|Ivanhoe|Walter Scott|who lived in Scotland
+"""
+FACTS = tuple(
+    Known(relation=relation, subject=subject, object=answer, more=more)
+    for relation, subject, answer, more in (
+        line.split("|") for line in _FACTS.splitlines()
+    )
 )
 FRAMES = {
     "P36": (
