@@ -183,7 +183,6 @@ class Backend:
     unscorable: Callable[[Any], str] = lambda spec: ""
     answer_probabilities: Callable[[Any], bool] = lambda spec: True
     announcement: Callable[[Any], str] = lambda spec: ""
-    gives_gradients: bool = False
     gives_top_tokens: bool = False
 
 

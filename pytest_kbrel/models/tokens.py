@@ -38,6 +38,11 @@ class Pair:
     targets: Ids
     lead: Ids = ()
 
+    def steps(self) -> Iterator[tuple[Ids, int]]:
+        """Yield each target with the tokens before it, without a lead."""
+        for index, token in enumerate(self.targets):
+            yield (*self.context, *self.targets[:index]), token
+
 
 @record
 class Prompt:

@@ -107,6 +107,5 @@ HF = Backend(
     computes_here=True,
     gpus=lambda spec: 0 if spec.placement is None else None,
     announcement=announce,
-    gives_gradients=True,
     gives_top_tokens=True,
 )

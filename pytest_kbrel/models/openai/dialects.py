@@ -74,7 +74,7 @@ def _read_prompt_logprobs(reply: Any, question: Question) -> list[float]:
 
 
 def _of_token_ids(spec: OpenAISpec, pair: Pair) -> Iterator[Question]:
-    for before, token in _steps(pair):
+    for before, token in pair.steps():
         body = {
             "model": spec.name,
             "prompt": list(before),
@@ -134,7 +134,7 @@ def _read_sglang(reply: Any, question: Question) -> list[float]:
 
 def _of_llama_cpp(spec: OpenAISpec, pair: Pair) -> Iterator[Question]:
     path = _outside(spec, "/completion")
-    for before, token in _steps(pair):
+    for before, token in pair.steps():
         body = {
             "prompt": list(before),
             "n_predict": 1,
@@ -194,12 +194,6 @@ def tokenization(
 
 def _outside(spec: OpenAISpec, path: str) -> str:
     return spec.base_url.removesuffix("/v1") + path
-
-
-def _steps(pair: Pair) -> Iterator[tuple[Ids, int]]:
-    """Yield each target with the tokens before it."""
-    for index, token in enumerate(pair.targets):
-        yield (*pair.context, *pair.targets[:index]), token
 
 
 def _counted(counted: Any, expected: int) -> None:

@@ -304,7 +304,7 @@ def _probabilities(
     # By what is read, the distinct tokens that are scored behind it.
     steps: dict[Ids, dict[int, None]] = {}
     for pair in pairs:
-        for ids, token in _steps(pair):
+        for ids, token in pair.steps():
             steps.setdefault(ids, {})[token] = None
     questions = [
         Question(ids=ids, named=tuple(named)[start : start + MOST_NAMED])
@@ -319,18 +319,12 @@ def _probabilities(
     return [_along(pair, replies) for pair in pairs]
 
 
-def _steps(pair: Pair) -> Iterator[tuple[Ids, int]]:
-    """Yield each target with the tokens before it."""
-    for index, token in enumerate(pair.targets):
-        yield (*pair.context, *pair.targets[:index]), token
-
-
 def _along(
     pair: Pair, replies: Mapping[tuple[Ids, int], Reply | Failed]
 ) -> Probabilities | Failed:
     """Return the probabilities of a pair's targets, each from the reply to its own step."""
     values: list[float] = []
-    for step in _steps(pair):
+    for step in pair.steps():
         reply = replies[step]
         if isinstance(reply, Failed):
             return reply
