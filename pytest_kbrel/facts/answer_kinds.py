@@ -116,7 +116,7 @@ class Kind:
 
 
 def kind_of(
-    answer: str | None, question: str = "", answer_type: str = "", *, cased: bool = True
+    answer: str | None, question: str, answer_type: str = "", *, cased: bool = True
 ) -> Kind:
     """Return the kind of an answer by its text and the question it answers.
 

@@ -50,7 +50,7 @@ class Gold(NamedTuple):
 
 
 @lru_cache(maxsize=16384)
-def read_gold(gold: str, language: str = "") -> Gold:
+def read_gold(gold: str, language: str) -> Gold:
     """Read an accepted answer; what stands in parentheses is left out."""
     text = read_words(_ASIDE.sub("", gold).strip() or gold, language)
     hits, rest = dates_in(text.words), text.known

@@ -70,7 +70,7 @@ def judge(
     return Judged(label=label, rule=kind or "no rule")
 
 
-def first_number(answer: str, language: str = "") -> float | None:
+def first_number(answer: str, language: str) -> float | None:
     """Return the first year or number of an answer, ``None`` where it has none."""
     words = read_words(answer, language).words
     if dates := dates_in(words):

@@ -148,7 +148,7 @@ def message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-def messages_of(request: Request, instruction: str = "") -> list[dict[str, str]]:
+def messages_of(request: Request, instruction: str) -> list[dict[str, str]]:
     """Return a request as messages: system, the examples as turns, and the prompt of the user.
 
     A lead, which the answer goes on from, is in none of them. ``instruction`` is the model's own system message; it stands before that of the request.
@@ -224,7 +224,7 @@ KNOWN = tuple(
 )
 
 
-def marks_in(*declaring: Iterable[str] | str, closing: str = "") -> ThoughtMarks | None:
+def marks_in(*declaring: Iterable[str] | str, closing: str) -> ThoughtMarks | None:
     """Return the marks in a template's text or among a tokenizer's own tokens, ``None`` without any.
 
     The first declaration holds: a tokenizer may have the tokens of several. ``closing`` is the closing mark

@@ -24,7 +24,7 @@ def cost_of(case: Case) -> float:
     return len(case.facts) * sum(tokens)
 
 
-def requests_of(case: Case, shard: Shard | None = None) -> int:
+def requests_of(case: Case, shard: Shard | None) -> int:
     """Return about how many requests a case puts to the model under test, at most.
 
     Of a case that is asked in shards, they are those of the facts in the ``shard``.

@@ -36,7 +36,7 @@ def power_of_gates(
     *,
     baseline: Baseline | None,
     coming: bool = False,
-    probabilities: bool = True,
+    probabilities: bool,
 ) -> tuple[GatePower, ...]:
     """Return what each gate of ``cases``, and of the aggregates over them, could detect.
 

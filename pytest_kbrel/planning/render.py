@@ -30,7 +30,7 @@ _SCREEN = 80
 _DETAILS = "add -v for each slice, exact tokens and what each gate can find"
 
 
-def plan_lines(plan: Plan, width: int = UNLIMITED) -> list[str]:
+def plan_lines(plan: Plan, width: int) -> list[str]:
     """Return the plan, line by line, each of at most ``width`` columns as far as that is possible.
 
     A sampled one is on one screen for any number of cases.

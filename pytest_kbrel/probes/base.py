@@ -264,7 +264,7 @@ def with_top_tokens(case: Case, request: GenerateRequest) -> GenerateRequest:
 
 
 def question_request(
-    settings: ProbeSettings, question: str, examples: Examples = ()
+    settings: ProbeSettings, question: str, examples: Examples
 ) -> GenerateRequest:
     """Return the request that asks a question behind (question, answer) examples, in text or as turns."""
     if isinstance(settings, ExampleWording) and settings.prompt == "chat":

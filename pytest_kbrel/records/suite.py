@@ -361,9 +361,7 @@ OWN_WORDING = "the probe's own"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
-def template_error(
-    text: str, needed: Sequence[str], allowed: Sequence[str] = ()
-) -> str:
+def template_error(text: str, needed: Sequence[str], allowed: Sequence[str]) -> str:
     """Return what is wrong with the placeholders of a text; empty where they are right.
 
     Each of the ``needed`` names stands in it once, in braces; each of the ``allowed`` at most once, and in

@@ -281,7 +281,7 @@ def headline(run: Run) -> str:
     return _counted(run, {})
 
 
-def tally(run: Run, *, is_first: bool = False) -> str:
+def tally(run: Run, *, is_first: bool) -> str:
     """Return the headline in the words of pytest: ``2 failed (1 waived), 18 passed``.
 
     ``is_first`` says that the run is blessed as a first baseline: that it has none is then no fault.

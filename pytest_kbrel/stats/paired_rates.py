@@ -196,7 +196,7 @@ def rate_mde(
 
 
 def rate_power(
-    n: int, flips: float, drop: float, alpha: float, allowed: float = 0.0
+    n: int, flips: float, drop: float, alpha: float, allowed: float
 ) -> float:
     """Return how often :func:`drop_p` is below ``alpha`` where facts flip with probability ``flips``.
 

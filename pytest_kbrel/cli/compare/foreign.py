@@ -46,7 +46,7 @@ def pair_scored(
     candidates: Sequence[ScoredRun],
     demands: Demands,
     *,
-    strict: bool = False,
+    strict: bool,
 ) -> tuple[PairedRun, ...]:
     """Compare each candidate with the baseline, case by case; all cases are one family of tests (Šidák).
 

@@ -166,7 +166,7 @@ def _tokenizer_config(folder: Path) -> dict[str, Any]:
     return config if isinstance(config, dict) else {}
 
 
-def digest_of_files(files: Iterable[Path], extra: Any = None) -> str:
+def digest_of_files(files: Iterable[Path], extra: Any) -> str:
     """Return the sha256 (hex) over the files' contents in order and over ``extra`` (JSON-able).
 
     Contents only: the same bytes under another name or path have the same digest.

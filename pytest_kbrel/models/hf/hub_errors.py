@@ -14,7 +14,7 @@ _UNREACHABLE = (
 )
 
 
-def hub_reason(error: Exception, revision: str = "") -> str:
+def hub_reason(error: Exception, revision: str) -> str:
     """Return why the hub did not give a file, and what to do; empty if ``error`` is about something else.
 
     ``revision`` is the one that was asked for, empty for the latest.

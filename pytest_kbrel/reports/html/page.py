@@ -189,7 +189,7 @@ def anchors(run: Run) -> dict[str, str]:
     return by_case
 
 
-def page_data(run: Run, sources: Sources | None = None) -> dict[str, Any]:
+def page_data(run: Run, sources: Sources | None) -> dict[str, Any]:
     """Return what the templates show of ``run`` and ``sources``; an empty list has no section."""
     sources = sources or Sources()
     slices, ordered, groups = view.slices(run), view.ordered(run), view.groups(run)
