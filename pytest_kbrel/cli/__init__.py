@@ -29,8 +29,6 @@ from pytest_kbrel.cli.arguments import is_json_only, print_document
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.printing import printable
 
-# Commands of earlier versions, with what to do instead.
-_GONE = {"cache": "delete the folder .kbrel-cache to forget what is kept"}
 # What a shell reports of a program that the signal of a broken pipe ended.
 _BROKEN_PIPE = 128 + 13
 
@@ -63,8 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     try:
-        if given and given[0] in _GONE:
-            parser.error(f"{given[0]} was removed; {_GONE[given[0]]}")
         options = parser.parse_args(given)
     except _WrongCallError as wrong:
         if "--json" in given:

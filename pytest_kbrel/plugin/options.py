@@ -15,7 +15,6 @@ import pytest
 
 from pytest_kbrel.bounds import shown
 from pytest_kbrel.errors import closest
-from pytest_kbrel.plugin.gone import add_gone_flags, gone_settings
 from pytest_kbrel.words import DEFAULT_CACHE, DEFAULT_OUTPUT, NO_BUDGET, SUITE_SUFFIX
 
 begun_key = pytest.StashKey[tuple[str, str]]()
@@ -84,7 +83,6 @@ def add_options(parser: pytest.Parser) -> None:
             **extra,
         )
         parser.addini(flag.ini, flag.help, type="string", default=None)
-    add_gone_flags(rest)
 
 
 def is_active(config: pytest.Config) -> bool:
@@ -184,13 +182,9 @@ def check_names(config: pytest.Config) -> None:
     unknown |= dict.fromkeys(_unknown_keys(config), "in the ini file or with -o")
     if not unknown or not (is_active(config) or find_suites(config)):
         return
-    gone = gone_settings(unknown)
     names = {flag.name: flag for flag in FLAGS}
     for name, where in unknown.items():
-        if name in gone:
-            warning = pytest.PytestConfigWarning(f"{name} was removed; {gone[name]}")
-            config.issue_config_time_warning(warning, stacklevel=2)
-        elif near := closest(_bare(name), names, _ALIKE):
+        if near := closest(_bare(name), names, _ALIKE):
             from pytest_kbrel.printing import printable
 
             flag = names[near]

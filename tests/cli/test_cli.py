@@ -24,7 +24,6 @@ def test_schema_prints_a_json_schema(of, capsys):
     ("call", "found"),
     [
         (["labels", "run", "--number", "0"], "found '0'; allowed: a whole number"),
-        (["cache", "info"], "cache was removed; delete the folder .kbrel-cache"),
     ],
 )
 def test_a_wrong_call_is_one_json_document_too(call, found, capsys):
