@@ -66,7 +66,7 @@ def test_a_recorded_run_decided_again_is_the_same(
     pytester, mini_suite, report, gate, again, openai_server, judge, plugin_args
 ):
     mini_suite(ALL, facts_file(RENAMED))
-    gate("--kb-baseline-update=old")
+    gate("--kb-baseline-update=old", *judge)
     assert (
         gate("--kb-baseline=old", *judge, *plugin_args).ret
         == gate("--kb-baseline=old", *judge).ret

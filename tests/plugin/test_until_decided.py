@@ -197,12 +197,12 @@ def test_a_session_stops_its_cases_says_so_and_is_decided_again_from_its_record(
     result = pytester.runpytest(OVERCONFIDENT, *flags, "--kb-until-decided", "-v")
     assert result.ret == 1
     cases = {case["slice"]: case for case in slices()}
-    unseen = cases["unseen-zero-shot"]
+    unseen = cases["unseen"]
     assert unseen["verdict"] == "fail"
     assert unseen["looks"]["facts"] == 100
     assert unseen["n"] == unseen["looks"]["asked"] < 100
     # One case of the slices has no gate against the baseline, and is asked at once.
-    assert cases["known-zero-shot"]["looks"]["of"] == 1
+    assert cases["known"]["looks"]["of"] == 1
     result.stdout.fnmatch_lines(
         [f"asked until decided: {12 + unseen['n']} of 112 facts"]
     )

@@ -11,7 +11,7 @@ _DECLINES = ("invalid", "fail", "fail", "pass")
 # Random weights now and then end an answer, and are then measured; they never pass.
 _NEVER = ("fail or invalid",) * 4
 
-_ELSE = "begin with the token that is scored"
+_ELSE = "the right answer gets no probability behind the prompt that states it"
 _UNSCORED = "the model thinks before it answers, and its chat template has no form with a closed, empty thought"
 _EMPTY = "answers are empty"
 _CUT = "answers are cut short"
