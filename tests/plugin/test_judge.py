@@ -154,23 +154,22 @@ def test_a_baseline_of_another_judge_is_not_comparable(
     assert gate(pytester, *judge, "--kb-baseline=judged").ret == 0
     asked = len(openai_server.calls)
     for flags, message in (
-        (
-            (*judge, "--kb-baseline=rules"),
-            "the judge is openai/judge, that of the baseline rules",
-        ),
-        (
-            ("--kb-baseline=judged",),
-            "the judge is rules, that of the baseline openai/judge",
-        ),
-        (
-            ("--kb-judge=openai/other", judge[1], "--kb-baseline=judged"),
-            "the judge is openai/other, that of the baseline openai/judge",
-        ),
+        ((*judge, "--kb-baseline=rules"), "openai/judge, that of the baseline rules"),
+        (("--kb-baseline=judged",), "rules, that of the baseline openai/judge"),
     ):
         result = gate(pytester, *flags)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         assert message in result.stderr.str()
     assert len(openai_server.calls) == asked
+    # What answers for a judge is known once it was asked.
+    flags = ("--kb-judge=openai/other", judge[1], "--kb-baseline=judged")
+    result = gate(pytester, *flags)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "architecture 'other' and 'judge'" in result.stdout.str()
+    # The slices, and the figure over all of them.
+    cases = report()["cases"]
+    actual = [case["verdict"] for case in cases if case["probe"] != "pooled"]
+    assert actual == ["not comparable"] * 4
 
 
 def test_monitor_over_a_server_that_scores_is_gated(
