@@ -178,7 +178,9 @@ def _case(
         facts=facts,
         relations=tuple(of for name, of in world.relations.items() if name in used),
         settings=settings,
-        gates=merged_gates(
+        gates=()
+        if part.gates is None
+        else merged_gates(
             (gate for gate in written.gates if gate.metric in metrics), part.gates
         ),
         seed=world.seed,

@@ -55,6 +55,8 @@ SUITE_KEYS = (
 )
 COMMON_KEYS = ("slices", "limit", "cluster", "gates", "overall", "integrity")
 SLICE_KEYS = ("limit", "cluster", "gates")
+# What a slice says in place of gates to have none, those of its probe neither.
+NO_GATES = "none"
 WORDINGS = "wordings"
 UNSEEN_KEYS = ("count", "as_of", "expires")
 # The sizes of the paper's two repositories (section 3.4).
@@ -68,12 +70,15 @@ Value = str | int | list[str]
 
 @record
 class WrittenSlice:
-    """A slice that the file names, with its own limit, cluster (empty: the probe's), gates and wordings."""
+    """A slice that the file names, with its own limit, cluster (empty: the probe's), gates and wordings.
+
+    ``gates`` are ``None`` where those of the probe do not hold either.
+    """
 
     name: str
     node: Node
     limit: Limit = None
-    gates: tuple[Gate, ...] = ()
+    gates: tuple[Gate, ...] | None = ()
     cluster: str = ""
     wordings: int | None = None
 
@@ -352,11 +357,14 @@ def _slice(
     if WORDINGS in keys:
         bounds = probe.options[WORDINGS].bounds
         wordings = keys[WORDINGS].integer(f"{WORDINGS} of {where}", bounds)
+    ungated = "gates" in keys and keys["gates"].value == NO_GATES
     return WrittenSlice(
         name=name,
         node=node,
         limit=_limit(keys, where),
-        gates=read_gates(keys, SLICE_METRICS[probe.kind(name)], where),
+        gates=None
+        if ungated
+        else read_gates(keys, SLICE_METRICS[probe.kind(name)], where),
         cluster=_cluster(keys, where),
         wordings=wordings,
     )

@@ -46,6 +46,7 @@ from pytest_kbrel.suites.gates import (
     WORSE_WHEN,
 )
 from pytest_kbrel.suites.parse import (
+    NO_GATES,
     PROMPT_KEYS,
     SHOTS,
     WORDINGS,
@@ -287,7 +288,10 @@ def _slice(probe: Probe, name: str) -> Schema:
     properties: Schema = {
         "limit": _LIMIT,
         "cluster": _CLUSTER,
-        "gates": _gates(metrics),
+        "gates": _key(
+            "What must hold of each metric, or none: what holds in the probe does not either.",
+            anyOf=[_gates(metrics), {"enum": [NO_GATES]}],
+        ),
     }
     if WORDINGS in slice_keys(probe, name):
         properties[WORDINGS] = _setting(probe, WORDINGS)

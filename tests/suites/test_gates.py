@@ -220,3 +220,14 @@ def test_a_figure_may_have_the_name_that_another_probe_gives_it(
         ("wr", "max"),
         ("uninformative", "max"),
     ]
+
+
+def test_a_slice_may_have_no_gates(suite_file: Callable[..., Path]) -> None:
+    text = HEAD + (
+        "monitor:\n  gates: {accuracy: {min: 0.4}}\n"
+        "  slices: {P36: , P50: {gates: none}}\n"
+    )
+    jsonschema.validate(yaml.safe_load(text), make_schema())
+    gates = {case.slice: case.gates for case in load_suite(suite_file(text)).cases}
+    assert [gate.metric for gate in gates["P36"]] == ["accuracy"]
+    assert gates["P50"] == ()
