@@ -10,7 +10,7 @@ from tests.plugin.conftest import GATE
 OURS = [
     "pytest_kbrel",
     *(f"pytest_kbrel.{name}" for name in ("bounds", "errors", "plugin")),
-    *(f"pytest_kbrel.plugin.{name}" for name in ("fixtures", "gone", "options")),
+    *(f"pytest_kbrel.plugin.{name}" for name in ("fixtures", "options")),
     "pytest_kbrel.words",
 ]
 HEAVY = (
