@@ -26,7 +26,7 @@ from pytest_kbrel.judges.rules import judge
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.probes.monitor.cells import answer_text
-from pytest_kbrel.probes.prompts import LED, fill, template, with_context
+from pytest_kbrel.probes.prompts import LEAD_QUESTION, fill, template, with_context
 from pytest_kbrel.records import (
     ANSWER_CUE,
     Fact,
@@ -120,7 +120,7 @@ def _request(question: str, lead: str, chat: bool) -> GenerateRequest:
     if chat:
         return GenerateRequest(prompt=question, max_new_tokens=10, lead=lead)
     return GenerateRequest(
-        prompt=f"{template(LED, ANSWER_CUE).question(question)} {lead}",
+        prompt=f"{template(LEAD_QUESTION, ANSWER_CUE).question(question)} {lead}",
         max_new_tokens=10,
     )
 

@@ -8,7 +8,7 @@ from pytest_kbrel.probes.prompts import (
     BRIEF,
     BRIEF_SHOTS,
     CHOICE,
-    LED,
+    LEAD_QUESTION,
     QA,
     SOLVED_CHOICES,
     Examples,
@@ -31,7 +31,7 @@ def brief(question: str, shots: Examples = BRIEF_SHOTS) -> str:
 
 def led(question: str, lead: str) -> str:
     """Return a MONITOR question with the beginning of its answer."""
-    return f"{template(LED, ANSWER_CUE).question(question)} {lead}"
+    return f"{template(LEAD_QUESTION, ANSWER_CUE).question(question)} {lead}"
 
 
 def choice(

@@ -41,7 +41,7 @@ CONCISE = _CONCISE_INSTRUCTION + "\n\nQuestion: {question}"
 QA = _QA_INSTRUCTION + "\n{examples}\nQuestion: {question}"
 CHOICE = _CHOICE_INSTRUCTION + "\n{examples}\nQuestion: {question}\n{options}"
 # A question of MONITOR in front of an answer's lead, where no chat template parts the two.
-LED = "Question: {question}"
+LEAD_QUESTION = "Question: {question}"
 # What the setting "chat" puts into the system message, in front of a question alone.
 CHAT_INSTRUCTIONS: Mapping[ProbeName, str] = {
     "head_to_tail": _BRIEF_INSTRUCTION,

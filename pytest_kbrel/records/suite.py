@@ -63,10 +63,12 @@ def base_language(tag: str) -> str:
 class Relation:
     """A relation and its wordings. ``[X]`` stands for the subject, ``[Y]`` for the object.
 
-    ``frames`` are paraphrased questions, the first is the base frame; ``statements`` are declarative.
-    ``lead`` is the beginning of an answer in a sentence ("The capital of [X] is"), behind which MONITOR scores
-    the object; empty where it scores it behind the question. ``id`` is a Wikidata property id where there is one. ``answer_type`` is that of its objects, empty where
-    it is not known. ``popularity`` is the predicate's own, such as the number of triples with it.
+    ``frames`` are paraphrased questions, the first is the base frame; ``statements``
+    are declarative. ``lead`` is the beginning of an answer in a sentence ("The capital
+    of [X] is"), behind which MONITOR scores the object; empty where it scores it behind
+    the question. ``id`` is a Wikidata property id where there is one. ``answer_type``
+    is that of its objects, empty where it is not known. ``popularity`` is the
+    predicate's own, such as the number of triples with it.
     """
 
     id: str
@@ -153,8 +155,10 @@ class Fact:
         return () if self.object is None else (self.object, *self.aliases)
 
     def questions(self, relation: Relation | None) -> tuple[str, ...]:
-        """Return the wordings of its question, each once: its own or the base frame, then its other ones,
-        then other frames."""
+        """Return the wordings of its question, each once.
+
+        Its own or the base frame comes first, then its other wordings, then the other frames.
+        """
         frames = () if relation is None else relation.frames
         texts = [frame.replace("[X]", self.subject) for frame in frames]
         if self.question is not None:

@@ -15,7 +15,7 @@ from pytest_kbrel.probes.base import (
     request_of,
     template_of,
 )
-from pytest_kbrel.probes.prompts import LED, fill, template, with_context
+from pytest_kbrel.probes.prompts import LEAD_QUESTION, fill, template, with_context
 from pytest_kbrel.records import (
     ANSWER_CUE,
     Case,
@@ -175,7 +175,7 @@ def request_in(case: Case, fact: Fact, cell: Cell) -> GenerateRequest:
         request = request_of(case.settings, prompt_of(case, fact, cell))
         return dataclasses.replace(request, lead=lead)
     text = case.settings.prompt_text
-    around = template_of(case.settings) if text else template(LED, ANSWER_CUE)
+    around = template_of(case.settings) if text else template(LEAD_QUESTION, ANSWER_CUE)
     asked = around.question(_framed(case, fact, cell))
     return request_of(case.settings, f"{asked} {lead}")
 
