@@ -6,7 +6,7 @@ How a rule is judged is in :mod:`pytest_kbrel.gates.rules`, which has one functi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pytest_kbrel.bounds import SHARE, Bounds
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, Metric
@@ -90,25 +90,6 @@ class GateRule:
         bounds = self.bounds(metric)
         least = "above" if bounds.above else "at least"
         return f"{least} {bounds.least:g} and at most {bounds.most:g}"
-
-    def schema(self, metric: Metric) -> dict[str, Any]:
-        """Return the JSON Schema of the bound, with what the rule demands as its description."""
-        bounds = self.bounds(metric)
-        least = "exclusiveMinimum" if bounds.above else "minimum"
-        number = {"type": "number", least: bounds.least, "maximum": bounds.most}
-        if not self.relative:
-            return {**number, "description": self.about}
-        parts = {
-            "type": "object",
-            "properties": {
-                key: {**number, "description": about}
-                for key, about in THRESHOLDS.items()
-            },
-            "required": ["within"],
-            "additionalProperties": False,
-        }
-        about = f"{self.about} A single number is 'within'."
-        return {"description": about, "anyOf": [number, parts]}
 
 
 GATE_RULES: Mapping[Rule, GateRule] = {

@@ -1,8 +1,7 @@
-"""The embedded reference checkpoints: which there are, where they lie, and whether they are whole."""
+"""The embedded reference checkpoints: which there are, and where they lie."""
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from pytest_kbrel.errors import ModelError, nearest
@@ -27,18 +26,3 @@ def resolve(name: str) -> tuple[Path, str]:
     raise ModelError(
         f"no reference candidate {name!r}; there are {allowed}{nearest(name, CANDIDATES)}"
     )
-
-
-def check_hashes() -> None:
-    """Compare every file with ``SHA256SUMS``; raises ``ModelError`` naming the first that differs."""
-    sums = CHECKPOINTS / "SHA256SUMS"
-    if not sums.is_file():
-        raise ModelError(f"{sums} is missing: the reference checkpoints are incomplete")
-    for line in sums.read_text(encoding="utf-8").splitlines():
-        expected, _, name = line.partition("  ")
-        file = CHECKPOINTS / name
-        if not file.is_file():
-            raise ModelError(f"{file} is missing, {sums.name} lists it")
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        if digest != expected:
-            raise ModelError(f"{file} has sha256 {digest}, {sums.name} says {expected}")

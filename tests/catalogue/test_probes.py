@@ -21,7 +21,7 @@ from pytest_kbrel.records import CaseKind, ProbeName
 from pytest_kbrel.reports.json_report import schema
 from pytest_kbrel.suites.cases import _GROUPS
 from pytest_kbrel.suites.parse import COMMON_KEYS, SUITE_KEYS, probe_keys
-from pytest_kbrel.suites.schema import _own
+from tests.suite_schema import _own
 
 EACH = pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
 

@@ -25,6 +25,7 @@ from pytest_kbrel.catalogue.verdicts import (
 from pytest_kbrel.gates.rules import CHANGES, JUDGES
 from pytest_kbrel.records import JUDGEMENTS, RULES, Judgement, Rule
 from pytest_kbrel.suites.gates import DIRECTED, REFUSED, SAME, WORSE_WHEN
+from tests.suite_schema import bound_schema
 
 DOCS = Path(__file__).parents[2] / "docs" / "gates.md"
 EVERY_RULE = pytest.mark.parametrize(
@@ -54,9 +55,9 @@ def test_every_rule_has_a_range_and_a_schema_that_say_the_same(
     assert isinstance(bounds, Bounds)
     assert bounds.least < bounds.most
     for bound in (low - 1, low, 0, 0.25, high, high + 1, high - low):
-        assert jsonschema.Draft202012Validator(rule.schema(metric)).is_valid(bound) is (
-            bound in bounds
-        )
+        assert jsonschema.Draft202012Validator(bound_schema(rule, metric)).is_valid(
+            bound
+        ) is (bound in bounds)
 
 
 @EVERY_RULE

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import stat
 
@@ -13,32 +14,13 @@ NAMES = ("", "overconfident", "gullible")
 
 
 def test_the_committed_files_are_those_of_the_sums():
-    reference.check_hashes()
-    listed = (
-        (reference.CHECKPOINTS / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    sums = (reference.CHECKPOINTS / "SHA256SUMS").read_text(encoding="utf-8")
+    files = [path for path in reference.CHECKPOINTS.glob("*/*") if path.is_file()]
+    assert sorted(sums.splitlines()) == sorted(
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  "
+        f"{path.relative_to(reference.CHECKPOINTS).as_posix()}"
+        for path in files
     )
-    files = {
-        p.relative_to(reference.CHECKPOINTS).as_posix()
-        for p in reference.CHECKPOINTS.glob("*/*")
-    }
-    assert {line.split("  ")[1] for line in listed} == files
-
-
-def test_a_changed_file_is_named(monkeypatch, tmp_path):
-    (tmp_path / "base").mkdir()
-    (tmp_path / "base" / "config.json").write_text("{}", encoding="utf-8")
-    (tmp_path / "SHA256SUMS").write_text(
-        f"{'0' * 64}  base/config.json\n", encoding="utf-8"
-    )
-    monkeypatch.setattr(reference, "CHECKPOINTS", tmp_path)
-    with pytest.raises(ModelError, match=r"config\.json has sha256"):
-        reference.check_hashes()
-    (tmp_path / "base" / "config.json").unlink()
-    with pytest.raises(ModelError, match=r"config\.json is missing"):
-        reference.check_hashes()
-    (tmp_path / "SHA256SUMS").unlink()
-    with pytest.raises(ModelError, match="SHA256SUMS is missing"):
-        reference.check_hashes()
 
 
 def test_every_candidate_resolves_to_a_checkpoint():

@@ -29,7 +29,7 @@ from pytest_kbrel.suites.gates import (
     SYNONYMS,
     as_gate,
 )
-from pytest_kbrel.suites.schema import make_schema
+from tests.suite_schema import make_schema
 from tests.suites.examples import HEAD
 
 SAME = {

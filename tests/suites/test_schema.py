@@ -18,7 +18,7 @@ from pytest_kbrel.planning.requests import dry_runs_of
 from pytest_kbrel.suites import load_suite
 from pytest_kbrel.suites.gates import WAIVER_KEYS
 from pytest_kbrel.suites.parse import SUITE_KEYS, UNSEEN_KEYS
-from pytest_kbrel.suites.schema import make_schema
+from tests.suite_schema import make_schema
 from tests.suites.examples import GOOD
 from tests.suites.shape_errors import SHAPE_ERRORS
 

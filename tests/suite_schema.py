@@ -1,12 +1,18 @@
-"""JSON Schema of suite files, made from the tables that the parser uses."""
+"""JSON Schema of suite files, made from the tables that the parser uses.
+
+``python -m tests.suite_schema --write`` writes it into the package; without ``--write`` it is printed.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from pytest_kbrel import suites
 from pytest_kbrel.bounds import LIMIT, SEED, UNSEEN, Bounds
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
 from pytest_kbrel.catalogue.metrics import (
@@ -25,7 +31,7 @@ from pytest_kbrel.catalogue.probes import (
     Probe,
     Slicing,
 )
-from pytest_kbrel.catalogue.rules import GATE_RULES
+from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS, GateRule
 from pytest_kbrel.facts.readers import FORMATS
 from pytest_kbrel.records import (
     BUCKETS,
@@ -77,7 +83,7 @@ _CLUSTER = _key(
 
 
 def make_schema() -> Schema:
-    """Return the schema of the tables; ``python -m pytest_kbrel.suites.schema`` prints it for the file."""
+    """Return the schema of the tables."""
     tables = (*SLICE_METRICS.values(), *OVERALL_METRICS.values(), CHANGE_METRICS)
     metrics = [metric for table in tables for metric in table.values()]
     relations = "The wordings; default: relations.yaml beside facts in an own format."
@@ -338,9 +344,21 @@ def _shape(metric: Metric) -> str:
     return f"gate-{metric.better}-{metric.low:g}-{metric.high:g}{ending}"
 
 
+def bound_schema(rule: GateRule, metric: Metric) -> Schema:
+    """Return the schema of a rule's bound, with what the rule demands as its description."""
+    bounds = rule.bounds(metric)
+    least = "exclusiveMinimum" if bounds.above else "minimum"
+    number = {"type": "number", least: bounds.least, "maximum": bounds.most}
+    if not rule.relative:
+        return _key(rule.about, **number)
+    parts = {key: _key(about, **number) for key, about in THRESHOLDS.items()}
+    about = f"{rule.about} A single number is 'within'."
+    return _key(about, anyOf=[number, _object(parts, required=["within"])])
+
+
 def _gate(metric: Metric) -> Schema:
     bounds: Schema = {
-        rule.name: rule.schema(metric)
+        rule.name: bound_schema(rule, metric)
         for rule in GATE_RULES.values()
         if rule.is_for(metric)
     }
@@ -375,4 +393,8 @@ def _gate(metric: Metric) -> Schema:
 
 
 if __name__ == "__main__":
-    print(json.dumps(make_schema(), indent=2, ensure_ascii=False))
+    text = json.dumps(make_schema(), indent=2, ensure_ascii=False) + "\n"
+    if sys.argv[1:] == ["--write"]:
+        Path(suites.__file__).with_name("suite.schema.json").write_text(text, "utf-8")
+    else:
+        print(text, end="")
