@@ -128,6 +128,11 @@ class Spec:
     notes: tuple[str, ...] = ()
 
     @property
+    def name(self) -> str:
+        """What reports call the model: its text, with the files and the version that are loaded."""
+        return self.text
+
+    @property
     def chats(self) -> bool:
         """True if prompts are put into a chat template."""
         return False

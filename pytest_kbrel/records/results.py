@@ -277,7 +277,8 @@ class Fingerprint:
 
     ``quantisation`` is how weights were made smaller while loading or in the checkpoint, ``derived`` all that
     was done to them while loading. ``decoding`` is how each token of an answer is chosen, ``prompting``
-    (JSON) what the user says of chat template and thinking, empty where nothing.
+    (JSON) what the user says of chat template and thinking, empty where nothing. ``name`` is what reports
+    call the model where the spec does not say all: with an adapter, a GGUF file or a revision.
     """
 
     spec: str
@@ -296,6 +297,12 @@ class Fingerprint:
     quantisation: str = ""
     decoding: str = "greedy"
     prompting: str = ""
+    name: str = sparse("")
+
+    @property
+    def title(self) -> str:
+        """What reports call the model."""
+        return self.name or self.spec
 
 
 @record

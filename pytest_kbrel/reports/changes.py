@@ -142,6 +142,8 @@ def changes_headline(run: Run) -> str:
         parts = ["no fact lost or gained"]
         if compared < of_all:
             parts[0] += f" of the {compared:,} of {of_all:,} facts that were compared"
+        if _answers_alike(run):
+            parts.append("answers exactly as the baseline does: is the change applied?")
     else:
         lost = count(len(changes.lost), "fact")
         if run.compared is not None:
@@ -151,6 +153,21 @@ def changes_headline(run: Run) -> str:
     if changes.lost:
         parts += [_share(changes.lost), _worst(run, changes)]
     return "; ".join(filter(None, parts))
+
+
+def _answers_alike(run: Run) -> bool:
+    """Return True if no answer and no figure differs from the baseline's, which is of another model."""
+    ours, theirs = run.model, run.base
+    if ours is None or theirs is None or not run.baseline:
+        return False
+    if ours.weights_digest:
+        is_other = ours.weights_digest != theirs.weights_digest
+    else:
+        is_other = (ours.spec, ours.device) != (theirs.spec, theirs.device)
+    churns = [case.churn for case in slices(run) if case.churn is not None]
+    values = [value for case in slices(run) for value in case.metrics]
+    same = not any(churn.texts for churn in churns)
+    return bool(is_other and churns and same) and not any(one.delta for one in values)
 
 
 def churn_text(run: Run) -> str:

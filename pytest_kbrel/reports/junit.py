@@ -90,7 +90,7 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
         [
             ("version", run.kbrel_version),
             ("verdict", view.verdict(run)),
-            ("model", model.spec if model else ""),
+            ("model", model.title if model else ""),
             ("weights", model.weights_digest if model else ""),
             ("dtype", model.dtype if model else ""),
             ("baseline", run.baseline),

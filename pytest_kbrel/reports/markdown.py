@@ -92,7 +92,7 @@ def headlines(run: Run, text: Escape) -> Iterator[str]:
         else " without a baseline"
     )
     helpers = "".join(f", {role} {text(who)}" for role, who in view.helper_models(run))
-    model = text(view.model_spec(run) or "no model")
+    model = text(view.model_name(run) or "no model")
     yield f"**{model}**{against}{helpers}: {view.headline(run)}."
     if sentence := changes_headline(run):
         yield f"**{text(sentence, _LONGEST_NOTE)}.**"

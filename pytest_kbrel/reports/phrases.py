@@ -366,8 +366,8 @@ def run_notes(run: Run, *, brief: bool = False) -> Iterator[str]:
     yield from _environment_notes(dict(run.environment), brief=brief)
     if run.recorded:
         yield f"decided again over {one_line(run.recorded)}, the model was not asked"
-    if run.base is not None and run.base.spec and run.base.spec != run.baseline:
-        yield f"the baseline's model is {one_line(run.base.spec)}"
+    if run.base is not None and run.base.spec and run.base.title != run.baseline:
+        yield f"the baseline's model is {one_line(run.base.title)}"
     # A candidate has other weights.
     expected = ("weights_digest ",) if brief else ()
     if differences := [

@@ -201,10 +201,12 @@ def verdict_counts(run: Run) -> dict[str, int]:
     }
 
 
-def model_spec(run: Run) -> str:
-    """Return the spec of the run's model: where it was never loaded, as it was given, if it was."""
+def model_name(run: Run) -> str:
+    """Return the name of the run's model: where it was never loaded, as it was given, if it was."""
     return (
-        run.model.spec if run.model is not None else dict(run.settings).get("model", "")
+        run.model.title
+        if run.model is not None
+        else dict(run.settings).get("model", "")
     )
 
 

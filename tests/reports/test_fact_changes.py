@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.records import Change
+from pytest_kbrel.records import Change, Churn
 from pytest_kbrel.reports.changes import changed_facts, changes_headline, examples
 
 
@@ -82,6 +82,26 @@ def test_no_change_is_said_only_where_facts_were_compared(small_run):
         for case in same
     ]
     assert changes_headline(replace(small_run, cases=tuple(alone))) == ""
+
+
+def test_another_model_that_answers_exactly_as_the_baseline_is_called_so(
+    small_run, make_case, make_metric
+):
+    alike = " answers exactly as the baseline does"
+    value = make_metric("accuracy", 0.5, 0.0, paired=20)
+    same = make_case(
+        "head_to_tail", "a", "pass", (value,), churn=Churn(facts=20, texts=0, labels=0)
+    )
+    model = small_run.model
+    run = replace(small_run, cases=(same,), base=replace(model, weights_digest="other"))
+    assert alike in changes_headline(run)
+    moved = make_metric("anchor_prob", 0.5, 1e-9, paired=20)
+    for cases, base in (
+        ((same,), model),
+        ((replace(same, churn=Churn(facts=20, texts=1, labels=0)),), run.base),
+        ((replace(same, metrics=(value, moved)),), run.base),
+    ):
+        assert alike not in changes_headline(replace(run, cases=cases, base=base))
 
 
 def test_a_fact_that_two_cases_lost_is_one_and_keeps_what_either_knows(

@@ -45,6 +45,7 @@ FOLDER = Path(__file__).parent / "golden"
 def red():
     """The run of all surfaces: each thing that a report may say of a case is said of one at least."""
     run = rich()
+    run = replace(run, model=replace(run.model, name="./base + ./my-lora"))
     failed, passed, unsure, seen, unseen, *overall = run.cases
     place = Place(
         fact_id="P30:1",

@@ -21,7 +21,7 @@ def announce(spec: ModelSpec) -> str:
     """
     device = _device(spec)
     known = ", ".join(filter(None, (_size(spec), _dtype(spec, device), device)))
-    return f"loading {spec.text}" + (f" ({known})" if known else "")
+    return f"loading {spec.name}" + (f" ({known})" if known else "")
 
 
 def _files(spec: ModelSpec) -> tuple[Path, ...]:

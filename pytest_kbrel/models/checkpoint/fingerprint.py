@@ -70,6 +70,7 @@ def fingerprint(
         scoring_version=SCORING_VERSION,
         quantisation=quantisation(spec, config),
         prompting=spec.chat.prompting(),
+        name=spec.name if spec.name != spec.text else "",
     )
 
 

@@ -106,6 +106,15 @@ class ModelSpec(Spec):
     prefix_token_id: int | None = None
 
     @property
+    def name(self) -> str:
+        """What reports call the model: ``./base + ./my-lora``, ``folder/model-Q4_K_M.gguf``, ``org/name@v2``."""
+        parts = (self.text.rstrip("/"), self.subfolder, self.gguf_file)
+        name = "/".join(filter(None, parts))
+        version = f"@{self.revision}" if self.revision else ""
+        adapter = f" + {self.peft}" if self.peft else ""
+        return f"{name}{version}{adapter}"
+
+    @property
     def chats(self) -> bool:
         """True if prompts are put into the tokenizer's chat template."""
         return self.chat_template

@@ -69,6 +69,11 @@ class VllmSpec(Spec):
     enforce_eager: bool = False
 
     @property
+    def name(self) -> str:
+        """What reports call the model."""
+        return self.checkpoint.name
+
+    @property
     def chats(self) -> bool:
         """True if prompts are put into the tokenizer's chat template."""
         return self.checkpoint.chat_template

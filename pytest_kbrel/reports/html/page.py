@@ -200,7 +200,7 @@ def page_data(run: Run, sources: Sources | None) -> dict[str, Any]:
         "anchors": anchors(run),
         "deciding": reasons.deciding(run),
         "verdict": view.verdict(run),
-        "model": view.model_spec(run),
+        "model": view.model_name(run),
         "headline": view.headline(run),
         "against": view.baseline_note(run),
         "sentence": changes_headline(run),

@@ -70,7 +70,7 @@ def _head(run: Run, width: int, verbosity: int, *, is_first: bool) -> Iterator[L
         parts = (run.model.dtype, run.model.device, phrases.prompt_form(run.model))
         where = ", ".join(one_line(part) for part in parts if part)
         yield from row(
-            "model", f"{one_line(run.model.spec)} ({where}){against}", width, _COLUMN
+            "model", f"{one_line(run.model.title)} ({where}){against}", width, _COLUMN
         )
     if sentence := changes_headline(run):
         yield from row("changes", sentence, width, _COLUMN, BOLD)

@@ -26,6 +26,20 @@ def test_reference_resolves():
         parse_spec("reference", "pretrained=./here")
 
 
+@pytest.mark.parametrize(
+    ("text", "args", "name"),
+    [
+        ("./base", "dtype=float32", "./base"),
+        ("./base", "peft=./my-lora", "./base + ./my-lora"),
+        ("folder/", "gguf_file=model-Q4_K_M.gguf", "folder/model-Q4_K_M.gguf"),
+        ("org/name", "revision=v2,subfolder=fp16", "org/name/fp16@v2"),
+        ("vllm/org/name", "revision=v2", "vllm/org/name@v2"),
+    ],
+)
+def test_reports_name_all_that_is_loaded(text, args, name):
+    assert read_spec(text, args).name == name
+
+
 def test_model_args():
     args = (
         "dtype=bf16,revision=main, peft=./adapter tokenizer=./tok max_length=512,add_bos_token=true,"
