@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -99,7 +100,12 @@ def _problems(runs: Sequence[RecordedRun], *, damaged: bool) -> Iterator[str]:
             yield f"{_name(run)}: shard {shard} stopped before all its cases were asked; run it again"
         if words := ", ".join(_differences(run, first)):
             yield f"{_name(run)}: shard {shard} differs from {_name(first)} in {words}; {_ALLOWED}"
-    missing = [str(at) for at in range(1, of.count + 1) if at not in indices]
+    ends = [0, *sorted(indices), of.count + 1]
+    missing = [
+        str(first) if first == last else f"{first}-{last}"
+        for first, last in ((a + 1, b - 1) for a, b in itertools.pairwise(ends))
+        if first <= last
+    ]
     if missing:
         among = ", unless it is among those above" if damaged else ""
         yield f"of {of.count} shards, missing: {', '.join(missing)}{among}; {_ALLOWED}"

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.base import check_probabilities, check_size
-from pytest_kbrel.records import Request, Response
+from pytest_kbrel.records import Request, Response, ShardedRun
 from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.reports import RESPONSES
 from pytest_kbrel.reports.responses import (
@@ -29,6 +29,7 @@ from pytest_kbrel.reports.responses import (
 )
 from pytest_kbrel.serialization import from_wire, values_of
 from pytest_kbrel.untrusted import LINE, short
+from pytest_kbrel.words import in_suite
 
 _KINDS = {kind: name for name, kind in REQUESTS.items()}
 # Of equal requests the line with the highest rank answers: the last usable response, else the first failure.
@@ -51,6 +52,7 @@ class RecordedResponses:
 
     def __init__(self, run: RecordedRun) -> None:
         self._paths = [source.folder / RESPONSES for source in run.sources]
+        self._shards = [source.shard for source in run.sources]
         self._index: sqlite3.Connection | None = None
         self._case_numbers: dict[str, int] = {}
         self._broken = False
@@ -135,9 +137,10 @@ class RecordedResponses:
                 index.execute("BEGIN")
                 for file, path in enumerate(self._paths):
                     starts: dict[int, int] = {}
-                    index.executemany(
-                        _INSERT, _rows(file, path, self._case_numbers, starts)
+                    rows = _rows(
+                        file, path, self._shards[file], self._case_numbers, starts
                     )
+                    index.executemany(_INSERT, rows)
                     index.executemany(
                         "INSERT INTO starts VALUES (?, ?, ?)",
                         ((file, number, at) for number, at in starts.items()),
@@ -178,9 +181,16 @@ class RecordedResponses:
 
 
 def _rows(
-    file: int, path: Path, case_numbers: dict[str, int], starts: dict[int, int]
+    file: int,
+    path: Path,
+    sharded: ShardedRun | None,
+    case_numbers: dict[str, int],
+    starts: dict[int, int],
 ) -> Iterator[tuple[bytes, int, int, int, int, int]]:
-    """Yield a row of the index for each line; where the lines of a case begin goes to ``starts``."""
+    """Yield a row of the index for each line; where the lines of a case begin goes to ``starts``.
+
+    A line of a suite's fact that is not in the shard of the file is a ``ResponseError``.
+    """
     try:
         with path.open("rb") as stream:
             at = 0
@@ -189,7 +199,16 @@ def _rows(
                     data = parse_line(line)
                 except ValueError as error:
                     raise ResponseError(_broken(path, number, error)) from None
-                case = case_numbers.setdefault(data["case"], len(case_numbers))
+                name, fact = data["case"], data["fact"]
+                # A test in Python may ask whatever it likes.
+                if sharded and in_suite(name):
+                    shard = sharded.shard
+                    if not shard.has(name if shard.by == "case" else fact):
+                        raise ResponseError(
+                            f"{path}:{number}: is a response of fact {fact} of {name}, which another "
+                            f"shard than {shard} asks; allowed: the file as the run wrote it"
+                        )
+                case = case_numbers.setdefault(name, len(case_numbers))
                 starts.setdefault(case, at)
                 usable = data["response"]["kind"] != "failed"
                 # Later files have the higher numbers.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_kbrel import SCORING_VERSION
+from pytest_kbrel.bounds import SHARDS
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.records import (
     Fingerprint,
@@ -102,11 +103,12 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
             f"older version's report, or a changed one); allowed: {ALLOWED}, as this version records it"
         )
     check_file(report, folder / RESPONSES)
-    if (
-        run.shard is not None
-        and not 1 <= run.shard.shard.index <= run.shard.shard.count
-    ):
-        raise KbrelError(f"{path}: is shard {run.shard.shard}; allowed: {ALLOWED}")
+    if run.shard is not None:
+        shard = run.shard.shard
+        if shard.count not in SHARDS or not 1 <= shard.index <= shard.count:
+            raise KbrelError(
+                f"{path}: is shard {shard}; allowed: I/N with I from 1 to N, N {SHARDS}"
+            )
     # Their responses are scored now.
     model, base = (
         None if of is None else dataclasses.replace(of, scoring_version=SCORING_VERSION)

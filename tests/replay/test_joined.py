@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.errors import KbrelError, ModelError
+from pytest_kbrel.errors import KbrelError, ModelError, ResponseError
+from pytest_kbrel.records import Exchange, Shard
 from pytest_kbrel.replay.joined import read_runs
 from pytest_kbrel.reports import sha256_of
 from pytest_kbrel.reports.phrases import INTERRUPTED
@@ -46,8 +47,16 @@ def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Record a run in four shards, ``1`` to ``4`` in the working folder."""
     monkeypatch.chdir(tmp_path)
     for index in range(1, COUNT + 1):
-        recorded(tmp_path / str(index), exchange(index), shard=shard(index))
+        recorded(tmp_path / str(index), of_shard(index), shard=shard(index))
     return tmp_path
+
+
+def of_shard(index: int) -> Exchange:
+    """Return the exchange with the question of this number, of a fact in the shard."""
+    own = Shard(index=index, count=COUNT)
+    fact = next(fact for fact in map("f{}".format, range(99)) if own.has(fact))
+    asked = exchange(index)
+    return replace(asked, ask=replace(asked.ask, fact_id=fact))
 
 
 def problems(folder: Path, *names: str) -> list[str]:
@@ -61,6 +70,11 @@ def test_missing_and_doubled_shards_are_named(shards: Path) -> None:
         "of 4 shards, missing: 2, 4"
     ]
     assert problems(shards, *"123")[0].startswith("of 4 shards, missing: 4; ")
+    for index in (1, 9_000):
+        more = exchange(index), {"shard": shard(index, 10_000)}
+        recorded(shards / "many" / str(index), more[0], **more[1])
+    (missing,) = problems(shards, "many")
+    assert missing.startswith("of 10000 shards, missing: 2-8999, 9001-10000; ")
     shutil.copytree(shards / "2", shards / "copy")
     assert problems(shards, *"1234", "copy")[0].startswith(
         "copy: is shard 2/4, as 2 is"
@@ -75,6 +89,36 @@ def test_missing_and_doubled_shards_are_named(shards: Path) -> None:
     assert problems(shards, ".", "2")[1].startswith("2: is given twice")
 
 
+@pytest.mark.parametrize(("index", "count"), [(0, 4), (5, 4), (1, 10**9)])
+def test_a_shard_that_no_flag_can_name_is_refused(
+    shards: Path, index: int, count: int
+) -> None:
+    recorded(shards / "1", exchange(1), shard=shard(index, count))
+    (refused,) = problems(shards, "1")
+    assert (
+        f"is shard {index}/{count}; allowed: I/N with I from 1 to N, N a whole"
+        in refused
+    )
+
+
+@pytest.mark.parametrize("by", ["fact", "case"])
+def test_a_line_of_another_shard_overrules_nothing(tmp_path: Path, by: str) -> None:
+    whole = [exchange(number, text="right") for number in range(8)]
+    named = CASE if by == "case" else "f0"
+    own = next(i for i in (1, 2) if Shard(index=i, count=2, by=by).has(named))
+    foreign = exchange(0, text="of another shard")
+    for index in (1, 2):
+        of = Shard(index=index, count=2, by=by)
+        mine = [
+            one for one in whole if of.has(CASE if by == "case" else one.ask.fact_id)
+        ]
+        lines = mine if index == own else [*mine, foreign]
+        recorded(tmp_path / str(index), *lines, shard=shard(index, 2, by))
+    pool = replay_pool(tmp_path / "1", joined=(tmp_path / "2",))
+    with pytest.raises(ResponseError, match=r"f0 of mini.* which another shard than"):
+        pool.ask([ask(0)], "", CASE)
+
+
 def test_each_damaged_shard_is_named(shards: Path) -> None:
     for name in "23":
         with (shards / name / "responses.jsonl").open("ab") as stream:
@@ -83,7 +127,7 @@ def test_each_damaged_shard_is_named(shards: Path) -> None:
     assert "2/responses.jsonl: is not the file" in first
     assert "3/responses.jsonl: is not the file" in second
     assert missing.startswith(
-        "of 4 shards, missing: 2, 3, unless it is among those above"
+        "of 4 shards, missing: 2-3, unless it is among those above"
     )
 
 
@@ -104,7 +148,7 @@ def test_a_shard_without_facts_has_no_responses(tmp_path: Path) -> None:
 def test_a_case_that_a_shard_did_not_end_is_undecided_with_the_reason(
     shards: Path,
 ) -> None:
-    recorded(shards / "3", exchange(3), shard=shard(3), cases=[UNENDED])
+    recorded(shards / "3", of_shard(3), shard=shard(3), cases=[UNENDED])
     pool = replay_pool(shards)
     assert pool.ask([ask(3), ask(1)], "", CASE)
     why = "not decided, since the recorded run did not end this case: 3: worker 'gw0' crashed"

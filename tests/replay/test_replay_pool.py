@@ -57,7 +57,7 @@ def exchange(
 
 def recorded(folder: Path, *exchanges: Exchange, **report: Any) -> Path:
     """Write as much of a run as is read again."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "responses.jsonl").write_bytes(
         b"".join(map(to_line, exchanges or (exchange(1),)))
     )
