@@ -169,6 +169,7 @@ def pytest_runtest_makereport(
     if asks or fixtures.results_key in item.stash:
         fixtures.attach(report, item, call)
     if asks:
+        report.kbrel_asks = True  # type: ignore[attr-defined]
         if in_suite(item.nodeid):
             fixtures.drop_prefix(report, call)
         fixtures.make_printable(report)

@@ -115,6 +115,7 @@ class DryPlugin(abc.ABC):
         self._config = config
         self._settings = settings
         self._baseline = baseline
+        self._used = False
 
     @abc.abstractmethod
     def use(self, cases: list[Case], suites: list[Suite]) -> None:
@@ -126,6 +127,7 @@ class DryPlugin(abc.ABC):
         cases = [case for case in map(case_of, session.items) if case is not None]
         if not cases or self._cannot_run(session):
             return
+        self._used = True
         nodeids = [item.nodeid for item in session.items]
         try:
             suites = suites_of(self._config, nodeids, self._settings)
@@ -138,6 +140,11 @@ class DryPlugin(abc.ABC):
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         """Run no test of any kind; pytest stops by itself where collection failed."""
         return None if self._cannot_run(session) else True
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Exit as pytest does without tests where other tests were all that it found."""
+        if not self._used and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
     def _cannot_run(self, session: pytest.Session) -> bool:
         goes_on = self._config.option.continue_on_collection_errors

@@ -38,7 +38,7 @@ from pytest_kbrel.plugin.fixtures import (
     waiver_text,
 )
 from pytest_kbrel.plugin.junit import complete_junit
-from pytest_kbrel.plugin.options import find_suites
+from pytest_kbrel.plugin.options import find_suites, is_on_command_line
 from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
 from pytest_kbrel.plugin.parts import Dealing, dealing_of
 from pytest_kbrel.plugin.preflight import check_suites, selected, unused_flags
@@ -72,6 +72,10 @@ from pytest_kbrel.words import in_suite
 
 UNWRITTEN = "the reports could not be written: "
 UNUSABLE = "kbrel: no further case is begun, since all would fail of the same cause"
+NO_SUITE = (
+    "nothing was measured: found no suite (*.kb.yaml) and no test that uses the model in {paths}; allowed: "
+    "paths of suites, or the command without --kb-model and --kb-from-run"
+)
 
 
 class Recorder:
@@ -95,6 +99,7 @@ class Recorder:
         self._termination = Termination()
         self._began = self._collected = self._set_aside = False
         self._uncollected = self._interrupted = False
+        self._asked = self._unmeasured = False
         self._session: pytest.Session | None = None
         self._unused: tuple[str, ...] = ()
         # What a stopped session says of its answers, None as long as it has not said it.
@@ -241,6 +246,7 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Read the results on a report, from this process or from a worker."""
+        self._asked = self._asked or hasattr(report, "kbrel_asks")
         if text := getattr(report, "kbrel", ""):
             # pytest keeps all reports to the end.
             report.kbrel = ""  # type: ignore[attr-defined]
@@ -338,6 +344,12 @@ class Recorder:
             self._collected or session.exitstatus == pytest.ExitCode.USAGE_ERROR
         ):
             move_back(self._settings.output_path)
+        elif not (self._began or self._asked) and any(
+            is_on_command_line(self._config, name) for name in ("model", "from_run")
+        ):
+            self._unmeasured = True
+            if session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
         self._spool_directory.end()
         if self._run_lock is not None:
             self._run_lock.release(ended=ended)
@@ -432,6 +444,11 @@ class Recorder:
         self, terminalreporter: pytest.TerminalReporter
     ) -> None:
         """Print the first screen of the run, and what became of its answers and its baseline."""
+        if self._unmeasured:
+            paths = one_line(", ".join(self._config.args), 300)
+            terminalreporter.write_line(
+                printable(f"kbrel: {NO_SUITE.format(paths=paths)}"), red=True
+            )
         if self._run is None:
             return
         where = os.path.relpath(self._settings.output_path, self._settings.here)

@@ -174,6 +174,12 @@ def test_a_gate_needs_a_model_or_recorded_shards(run, both):
     assert "found both or none; allowed: one of the two" in result.stderr
 
 
+def test_a_gate_that_measured_nothing_fails(run, project):
+    result = run("gate.sh", KBREL_MODEL=KNOWS, KBREL_ARGS="--collect-only\n-q")
+    assert result.returncode == 5
+    assert "kbrel-report/report.json: is not there although" in result.stderr
+
+
 def test_a_run_without_a_report_says_so(run):
     assert run("summary.sh").stdout.startswith("## Knowledge gates: no report\n")
     result = run("comment.sh", KBREL_NAME="kbrel", KBREL_COMMIT="a" * 40)

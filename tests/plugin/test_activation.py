@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.plugin.conftest import GATE
+from tests.plugin.conftest import GATE, KNOWS, MODEL
 
 OURS = [
     "pytest_kbrel",
@@ -204,3 +204,36 @@ def test_a_mistyped_model_is_no_reason_to_leave_suites_out(
     result = pytester.runpytest()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: KB_MODLE: *; did you mean 'KB_MODEL'?"])
+
+
+@pytest.mark.parametrize("more", [(), ("-n2",), ("--kb-plan",)])
+def test_a_model_that_nothing_asks_is_no_green_run(pytester, mini_suite, more):
+    mini_suite()
+    pytester.makepyfile(test_other="def test_other(): pass")
+    result = pytester.runpytest(MODEL, "test_other.py", *more)
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    if "--kb-plan" not in more:
+        result.assert_outcomes(passed=1)
+        result.stdout.fnmatch_lines(["kbrel: nothing was measured: found no suite*"])
+    # A project may name its model for all of its tests.
+    pytester.makeini(f"[pytest]\nkb_model = {KNOWS}")
+    if "--kb-plan" not in more:
+        assert pytester.runpytest("test_other.py", *more).ret == 0
+
+
+def test_a_run_that_could_have_asked_has_pytests_own_exit_code(pytester, mini_suite):
+    mini_suite()
+    pytester.makepyfile(
+        **{
+            "below/test_other": "def test_other(): pass",
+            "below/test_asks": "def test_asks(kb_model): assert kb_model.ask('Who?')",
+        }
+    )
+    for of in (
+        ("below", "-n2"),
+        ("below", "suites", "-k", "other"),
+        ("below/test_other.py", "--co"),
+    ):
+        result = pytester.runpytest(MODEL, *of)
+        assert result.ret == 0
+        assert "nothing was measured" not in result.stdout.str()
