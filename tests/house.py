@@ -292,7 +292,8 @@ ROOMS: dict[str, Room] = {
     ),
     "replay": Room(
         "a recorded run in place of models",
-        "__init__ baselines errors evaluation models probes records reports serialization settings untrusted",
+        "__init__ baselines bounds errors evaluation models probes records reports serialization settings "
+        "untrusted words",
     ),
     "session": Room(
         "what pytest and kbrel merge share: asking and deciding a case, the run of a session, its files",

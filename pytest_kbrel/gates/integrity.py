@@ -35,6 +35,12 @@ ROUNDING = 1e-9
 # Of fewer facts an honest model may well say one thing, or have one probability.
 FEWEST = 10
 
+# The share of answers that are nearly all.
+_NEARLY = 0.9
+
+# Probabilities p that differ by less, in units of p (1 - p), differ by rounding; above the second, all do.
+_STILL, _SURE = 1e-4, 1 - 1e-6
+
 # The rule of outcomes that a model as judge left undecided.
 UNPARSABLE = "unparsable"
 
@@ -102,8 +108,8 @@ def unsound_suites(results: Iterable[CaseResult]) -> Iterator[str]:
     """Yield what to say of each suite whose sound cases, taken together, are no measurement.
 
     No answer of theirs says anything, to :data:`FEWEST` questions that have one or more; or MONITOR scores
-    other tokens than the model writes (:func:`first_token`), or that it gives next to nothing, which cases
-    of few facts do not show (:func:`anchor_prob`).
+    other tokens than the model writes (:func:`first_token`), or that it gives next to nothing
+    (:func:`anchor_prob`), or whatever the prompt is (:func:`unmoved`), which cases of few facts do not show.
     """
     rows: dict[str, list[Outcome]] = {}
     scored: dict[str, list[Share]] = {}
@@ -112,14 +118,18 @@ def unsound_suites(results: Iterable[CaseResult]) -> Iterator[str]:
             rows.setdefault(result.suite, []).extend(result.table.rows)
             scored.setdefault(result.suite, []).extend(result.integrity)
     for suite, shares in sorted(scored.items()):
-        for name, says in (("first_token", _unwritten), ("anchor_prob", _improbable)):
+        for name, says, sign in (
+            ("first_token", _unwritten, 1),
+            ("anchor_prob", _improbable, 1),
+            ("unmoved", _unmoved, -1),
+        ):
             named = [share for share in shares if share.name == name]
             n, total = (
                 sum(of.total for of in named),
                 math.fsum(of.value for of in named),
             )
             allowed = math.fsum(of.limit * of.total for of in named)
-            if n >= FEWEST and total < allowed - ROUNDING:
+            if n >= FEWEST and sign * (allowed - total) > ROUNDING:
                 why = says(total, n, allowed / n)
                 yield f"{suite}: MONITOR does not measure this model: {why}"
     for suite, answers in sorted(rows.items()):
@@ -203,6 +213,7 @@ def _of_rows(case: Case, table: Table) -> Iterator[Finding]:
     yield from constant(limits, table)
     yield from anchor_prob(limits, table)
     yield from first_token(limits, table)
+    yield from unmoved(limits, table)
 
 
 def _errored(
@@ -416,9 +427,17 @@ def anchor_prob(limits: Integrity, table: Table) -> Iterator[Finding]:
 
 def _unwritten(written: float, n: int, least: float) -> str:
     return (
-        f"{written:.0f} of {n} right answers begin with the token that is scored; allowed: at least "
+        f"{written:.0f} of {n} answers begin with the token that is scored; allowed: at least "
         f"{percent(least)}: the model writes its answers otherwise (in sentences, or behind a line break): "
         "a 'lead' of each relation, or a chat template, may help"
+    )
+
+
+def _unmoved(still: float, n: int, most: float) -> str:
+    return (
+        f"{still:.0f} of {n} right answers have one and the same probability behind all of their prompts; "
+        f"allowed: at most {percent(most)}: the prompts do not reach the model whole, or its scores do not "
+        "depend on them"
     )
 
 
@@ -435,19 +454,58 @@ def first_token(limits: Integrity, table: Table) -> Iterator[Finding]:
 
     MONITOR scores the accepted answer right behind the prompt, or behind the relation's lead. A model that
     writes its answers otherwise (in a sentence, behind a line break, with another blank) is not measured by
-    it. Single relations have few right answers: the limit holds over all of a suite.
+    it. Wrong answers count where nearly all begin with one word: so many are sentences. Single relations
+    have few right answers: the limit holds over all of a suite too.
     """
     first, right = column(table, "first_token"), column(table, "cell:none:0")
+    opening = _opening(table.rows)
     # Runs of older versions have no such column.
     held = [
         bool(written)
-        for written, is_right in zip(first, right, strict=False)
-        if is_right
+        for written, is_right, row in zip(first, right, table.rows, strict=False)
+        if is_right or (opening and _first_word(row.answer) == opening)
     ]
     if held:
-        yield _finding(
-            "first_token", sum(held), len(held), limits.first_token, False, ""
+        n, least = len(held), limits.first_token
+        sure = n >= FEWEST and stats.wilson(sum(held), n)[1] < least
+        says = f"MONITOR does not measure this model: {_unwritten(sum(held), n, least)}"
+        yield _finding("first_token", sum(held), n, least, sure, says)
+
+
+def _opening(rows: Sequence[Outcome]) -> str:
+    """Return the word that nearly all of many different answers begin with and right ones do not; else ``""``."""
+    said = {row.answer.casefold() for row in rows if is_informative(row)}
+    words = Counter(map(_first_word, said))
+    word, times = max(words.items(), key=lambda item: item[1], default=("", 0))
+    expected = sum(_first_word(row.expected) == word for row in rows)
+    many = max(FEWEST, len(rows)) / 2
+    nearly = _NEARLY * len(said)
+    alike = len(said) >= many and times >= nearly
+    return word if alike and expected <= (1 - _NEARLY) * len(rows) else ""
+
+
+def _first_word(text: str) -> str:
+    return (text.casefold().split() or [""])[0]
+
+
+def unmoved(limits: Integrity, table: Table) -> Iterator[Finding]:
+    """Count the facts of MONITOR whose right answer has one probability (0..1) behind all prompts.
+
+    Nothing moves them where the head of each prompt is lost on the way, and MONITOR, which measures how far
+    they move, is then 0, its best. Where they are nearly 1 the last digits differ.
+    """
+    terms, anchors = column(table, "term"), column(table, "anchor")
+    still = [
+        term < _STILL * anchor * (_SURE - anchor)
+        for term, anchor, is_kept in zip(
+            terms, anchors, column(table, "kept"), strict=False
         )
+        if is_kept
+    ]
+    if still:
+        n, of, most = sum(still), len(still), limits.unmoved
+        broken = of >= FEWEST and n > most * of + ROUNDING
+        yield _finding("unmoved", n, of, most, broken, _unmoved(n, of, most))
 
 
 def _chances(facts: Sequence[Fact]) -> dict[str, float]:

@@ -415,7 +415,8 @@ class Integrity:
     questions. ``below_random``: how a case fares whose informative answers are right significantly less often
     than a random object of the same relation would be; ``constant``: one whose probabilities are all equal.
     ``anchor_prob`` is the least mean probability (0..1) of MONITOR's primary anchors; ``first_token`` the
-    least share of the facts with a right answer whose scored first token is the one that the model wrote.
+    least share of the facts with a right answer whose scored first token is the one that the model wrote;
+    ``unmoved`` the largest share of those whose probability is the same behind all prompts.
     """
 
     answered: float = 0.5
@@ -429,6 +430,7 @@ class Integrity:
     constant: Literal["invalid", "allowed"] = "invalid"
     anchor_prob: float = 0.01
     first_token: float = 0.5
+    unmoved: float = 0.9
 
 
 @record

@@ -61,7 +61,8 @@ _SHARES = {
     "unread": "without a choice among the options",
     "below_random": "informative answers right",
     "constant": "with the same probability",
-    "first_token": "right answers beginning with the scored token",
+    "first_token": "answers beginning with the scored token",
+    "unmoved": "with one probability behind all prompts",
 }
 # A mean, and no count among others.
 ANCHOR = "anchor_prob"

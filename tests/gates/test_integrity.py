@@ -92,16 +92,35 @@ def anchored(*anchors: float, kept: Sequence[float] = ()) -> Table:
     return Table(columns=MONITOR, rows=rows)
 
 
-def first_tokens(written: int, right: int, wrong: int = 0) -> Table:
+def first_tokens(
+    written: int, right: int, wrong: int = 0, says: str = "{n} is the city", **more: Any
+) -> Table:
     """Right answers, of which some begin with the scored token; no wrong one does."""
     rows = (
         outcome(
-            f"Q{n}", (1, 0.4 + n / 1000, float(n < written), float(n < right)), "wrong"
+            f"Q{n}",
+            (1, 0.4 + n / 1000, float(n < written), float(n < right)),
+            "wrong",
+            answer=says.format(n=n),
+            **more,
         )
         for n in range(right + wrong)
     )
     columns = ("kept", "anchor", "first_token", "cell:none:0")
     return Table(columns=columns, rows=tuple(rows))
+
+
+def still(unmoved: int, of: int, anchor: float = 0.6, term: float = 0.0) -> Table:
+    """Facts with different anchors; some have one probability behind all prompts, or nearly so."""
+    rows = tuple(
+        outcome(
+            f"Q{n:03}",
+            (1, 0.1, 0.2, term if n < unmoved else 0.2, anchor - n * 1e-9, 1, 1),
+            "correct",
+        )
+        for n in range(of)
+    )
+    return Table(columns=MONITOR, rows=rows)
 
 
 def continents(
@@ -185,7 +204,24 @@ TWICE = Table(columns=HEAD_TO_TAIL, rows=answers("+-").rows * 3)
         (soundness(first_tokens(10, 20), of=OF_MONITOR), "first_token", (10, 20), False),
         (soundness(first_tokens(9, 20, 5), of=OF_MONITOR), "first_token", (9, 20), False),
         (soundness(first_tokens(0, 9, 20), of=OF_MONITOR), "first_token", (0, 9), False),
+        (soundness(first_tokens(0, 10), of=OF_MONITOR), "first_token", (0, 10), True),
         (soundness(anchored(0.4, 0.5), of=OF_MONITOR), "first_token", None, False),
+        # Nor do wrong ones that are sentences: different, and nearly all begin with one word.
+        (soundness(first_tokens(0, 0, 20, "The city is {n}."), of=OF_MONITOR), "first_token",
+         (0, 20), True),
+        (soundness(first_tokens(5, 5, 4, "The city is {n}."), of=OF_MONITOR), "first_token",
+         (5, 9), False),
+        (soundness(first_tokens(0, 0, 20, "The city"), of=OF_MONITOR), "first_token", None, False),
+        (soundness(first_tokens(0, 0, 20, "The Hague {n}", expected="The Bronx"), of=OF_MONITOR),
+         "first_token", None, False),
+        # What no prompt moves is not measured by MONITOR.
+        (soundness(still(9, 10), of=OF_MONITOR), "unmoved", (9, 10), False),
+        (soundness(still(10, 10), of=OF_MONITOR), "unmoved", (10, 10), True),
+        (soundness(still(9, 9), of=OF_MONITOR), "unmoved", (9, 9), False),
+        (soundness(still(10, 10), of=OF_MONITOR, unmoved=1), "unmoved", (10, 10), False),
+        # A model that is nearly sure moves in the last digits, or cannot move at all.
+        (soundness(still(10, 10, 1 - 1e-5, 1e-8), of=OF_MONITOR), "unmoved", (0, 10), False),
+        (soundness(still(10, 10, 1.0), of=OF_MONITOR), "unmoved", (0, 10), False),
         # Answers that are worse than drawn by lot: Wilson's interval must lie below, over ten at least.
         (soundness(answers("-" * 40), of=FIVE), "below_random", (0, 40), True),
         (soundness(answers("+" * 3 + "-" * 37), of=FIVE), "below_random", (3, 40), True),
@@ -326,9 +362,9 @@ def test_every_share_is_reported_also_within_its_limit() -> None:
 @pytest.mark.parametrize(
     ("slices", "limits", "told"),
     [
-        ([(9, 20)], {}, "9 of 20 right answers begin"),
+        ([(9, 20)], {}, "9 of 20 answers begin"),
         ([(2, 9), (8, 11)], {}, ""),
-        ([(4, 9), (5, 11)], {}, "9 of 20 right answers begin"),
+        ([(4, 9), (5, 11)], {}, "9 of 20 answers begin"),
         ([(4, 9), (5, 11)], {"first_token": 0.45}, ""),
         ([(0, 9)], {}, ""),
     ],
@@ -360,6 +396,13 @@ def test_few_facts_without_probability_are_told_over_all_relations(
     assert {result.verdict for result in results} == {"pass"}
     says = "".join(unsound_suites(results))
     assert (told in says) if told else "MONITOR" not in says
+
+
+def test_few_facts_that_no_prompt_moves_are_told_over_all_relations() -> None:
+    results = [decided(OF_MONITOR, still(5, 5)) for _ in "ab"]
+    assert {result.verdict for result in results} == {"pass"}
+    assert "10 of 10 right answers have one" in "".join(unsound_suites(results))
+    assert not [*unsound_suites([results[0], decided(OF_MONITOR, still(4, 5))])]
 
 
 # Answers that say nothing, by the rule that found them, and those that a judge left undecided.
