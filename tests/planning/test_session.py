@@ -409,6 +409,6 @@ def test_a_plan_without_suites_says_nothing(pytester: pytest.Pytester):
     pytester.makepyfile("def test_one():\n    pass\n")
     (pytester.path / "knows.jsonl").write_text('{"default": {"text": "unsure"}}')
     result = pytester.runpytest(MODEL, "--kb-plan")
-    assert result.ret == pytest.ExitCode.OK
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result.assert_outcomes()
     assert "plan, nothing was run" not in result.stdout.str()
