@@ -12,6 +12,7 @@ from pytest_kbrel.baselines.comparability import (
     another_tokenizer,
     helper_differences,
     incomparable,
+    lacking_facts,
     listed_differences,
     prompt_differences,
     setting_differences,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Sequence
 
-from pytest_kbrel.baselines.base import Baseline
-from pytest_kbrel.baselines.format import case_key
+from pytest_kbrel.baselines.base import Baseline, BaselineCase
 from pytest_kbrel.records import (
     OWN_WORDING,
     WORDING_FIELDS,
+    Case,
     Digest,
     Fingerprint,
     Run,
@@ -139,11 +139,30 @@ def incomparable(
     return tuple(differences)
 
 
+def lacking_facts(
+    case: Case, baseline: Baseline | None, limit: float | None, seed: int | None
+) -> tuple[str, ...]:
+    """Return the ids of the facts that a blessed run asked in this case and that its suite has lost.
+
+    None where another ``limit`` or ``seed`` of the session (``None``: none was given) draws other facts, and
+    none that may have an answer by now.
+    """
+    before = None if baseline is None else baseline.case(case)
+    if baseline is None or not isinstance(before, BaselineCase):
+        return ()
+    drawn = dict(baseline.settings)
+    for name, value in (("limit", limit), ("seed", seed)):
+        if drawn.get(name, "") != ("" if value is None else str(value)):
+            return ()
+    there = {*case.expired, *(fact.id for fact in case.facts)}
+    ids = (row.fact_id for row in before.table.rows)
+    return tuple(fact for fact in ids if fact not in there)
+
+
 def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
     """Return what differs between a run and a baseline and may, in words: the run's first, then the other's.
 
-    Model, versions, the baseline's cases that the run does not have although it has cases of their suite
-    file, and the baseline's age where it is older than :data:`OLD_DAYS`.
+    Model, versions, and the baseline's age where it is older than :data:`OLD_DAYS`.
     """
     if baseline.paper:
         return ()
@@ -157,18 +176,6 @@ def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
         for name in sorted(ours.keys() & theirs.keys())
         if name not in _NO_VERSIONS and theirs[name] and ours[name] != theirs[name]
     ]
-    asked = {case_key(case.suite, case.id) for case in run.cases}
-    suites = {key.partition("::")[0] for key in asked}
-    missing = sorted(
-        key for key in baseline.cases.keys() - asked if key.partition("::")[0] in suites
-    )
-    if missing:
-        words = (
-            "case of the baseline was"
-            if len(missing) == 1
-            else "cases of the baseline were"
-        )
-        differences.append(f"{len(missing)} {words} not asked (first: {missing[0]})")
     if (days := _days(baseline.created, run.created)) > OLD_DAYS:
         differences.append(
             f"age: the baseline was blessed {days} days before this run; bless again when you can"

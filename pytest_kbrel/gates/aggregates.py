@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from itertools import chain
 
-from pytest_kbrel.baselines import PublishedCase, setting_differences
-from pytest_kbrel.gates.cases import Against, judge_figures, unjudged
+from pytest_kbrel.baselines import PublishedCase
+from pytest_kbrel.gates.cases import (
+    Against,
+    judge_figures,
+    pairings_of,
+    unjudged,
+    unless_shrunk,
+)
 from pytest_kbrel.gates.figures import (
     as_expected,
     distinct_changes,
     figures_over,
     pooled_figures,
 )
-from pytest_kbrel.gates.measurement import Pairing, pair
 from pytest_kbrel.gates.rules import Obstacle
-from pytest_kbrel.gates.waivers import under_waivers, without
-from pytest_kbrel.records import AggregateCase, CaseResult, Table
+from pytest_kbrel.gates.waivers import under_waivers
+from pytest_kbrel.records import AggregateCase, CaseResult
 
 
 def decide_aggregate(
@@ -63,7 +69,8 @@ def decide_aggregate(
     cases = [results[member] for member in aggregate.members]
     pooled = aggregate.probe == "pooled"
     published = _published(aggregate, against)
-    missing, pairings = _paired(cases, against, pooled)
+    paired = {case.id: pairings_of(case, against, pooled=pooled) for case in cases}
+    missing = [member for member, pairings in paired.items() if not pairings]
     if published is not None:
         missing = []
     elif against.paper:
@@ -72,8 +79,11 @@ def decide_aggregate(
         result,
         aggregate.gates,
         pooled_figures(len(cases)) if pooled else figures_over(cases),
-        [_table(case, case.table, pooled) for case in cases],
-        () if missing else pairings,
+        [
+            as_expected(case.table, case.table) if pooled else case.table
+            for case in cases
+        ],
+        () if missing else [*chain.from_iterable(paired.values())],
         against,
         missing=missing,
         published=published,
@@ -85,7 +95,7 @@ def decide_aggregate(
         lost=distinct_changes(case.lost for case in cases) if pooled else (),
         gained=distinct_changes(case.gained for case in cases) if pooled else (),
     )
-    return under_waivers(complete, aggregate.waivers)
+    return under_waivers(unless_shrunk(complete, cases), aggregate.waivers)
 
 
 def _stopped(cases: Sequence[CaseResult]) -> Obstacle | None:
@@ -111,29 +121,3 @@ def _published(aggregate: AggregateCase, against: Against) -> PublishedCase | No
     # The top tenth counts in no figure but its own.
     ours = {member for member in aggregate.members if not member.endswith("-top10]")}
     return published if published and set(published.members) == ours else None
-
-
-def _paired(
-    cases: Sequence[CaseResult], against: Against, pooled: bool
-) -> tuple[list[str], list[Pairing]]:
-    """Return the ids of the cases that no blessed run has, and the pairings of the others.
-
-    Facts that a waiver leaves out of their own case's comparison are left out here too.
-    """
-    missing, pairings = [], []
-    for case in cases:
-        blessed, _ = against.case(case)
-        if blessed is None:
-            missing.append(case.id)
-            continue
-        after, before = (
-            _table(case, without(table, case.unmatched.waived), pooled)
-            for table in (case.table, blessed.table)
-        )
-        settings = setting_differences(case.settings, blessed.settings)
-        pairings.append(pair(after, before, settings))
-    return missing, pairings
-
-
-def _table(case: CaseResult, table: Table, pooled: bool) -> Table:
-    return as_expected(table, case.table) if pooled else table

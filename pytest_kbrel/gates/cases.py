@@ -20,8 +20,20 @@ from pytest_kbrel.gates.changes import (
     fact_changes,
     without_tokens,
 )
-from pytest_kbrel.gates.figures import Figure, figures_of, mean_figure
-from pytest_kbrel.gates.integrity import check_integrity, count, is_nan, truncated_in
+from pytest_kbrel.gates.figures import (
+    Figure,
+    as_expected,
+    figures_of,
+    mean_figure,
+)
+from pytest_kbrel.gates.integrity import (
+    ROUNDING,
+    check_integrity,
+    count,
+    is_nan,
+    percent,
+    truncated_in,
+)
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
 from pytest_kbrel.gates.rules import Obstacle, decide, gate_result
 from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
@@ -33,8 +45,10 @@ from pytest_kbrel.records import (
     Change,
     Gate,
     GateResult,
+    Integrity,
     Judgement,
     Looks,
+    Share,
     Table,
     Unmatched,
     record,
@@ -48,12 +62,14 @@ class Against:
 
     ``comparisons`` is the number of cases with relative gates in the whole session, ``incomparable`` what the
     two models' fingerprints must share and do not, ``another_tokenizer`` whether their tokenizers differ.
+    ``lacking`` are the ids of the facts of the case compared that were to be asked and are no more.
     """
 
     baseline: Baseline | None = None
     comparisons: int = 1
     incomparable: tuple[str, ...] = ()
     another_tokenizer: bool = False
+    lacking: tuple[str, ...] = ()
 
     @property
     def paper(self) -> str:
@@ -170,7 +186,7 @@ def compare_case(
     ``result`` calls waived are in no comparison.
     """
     table, waived = result.table, result.unmatched.waived
-    pairings = _paired(result, against)
+    pairings = pairings_of(result, against)
     lost: tuple[Change, ...] = ()
     gained: tuple[Change, ...] = ()
     for pairing in pairings:
@@ -193,16 +209,55 @@ def compare_case(
         else (fact.id for fact in asked.facts)
     )
     unasked = [fact for pairing in pairings for fact in pairing.unasked]
-    return dataclasses.replace(
+    lacking = tuple(fact for fact in unasked if fact in against.lacking)
+    compared = dataclasses.replace(
         judged,
         lost=lost,
         gained=gained,
         unmatched=Unmatched(
             added=tuple(fact for pairing in pairings for fact in pairing.added),
-            unasked=tuple(fact for fact in unasked if fact not in in_vain),
+            unasked=tuple(fact for fact in unasked if fact not in {*in_vain, *lacking}),
             waived=waived,
             unanswered=tuple(fact for fact in unasked if fact in in_vain),
+            lacking=lacking,
         ),
+    )
+    # Of a recorded run they say what its own baseline had.
+    shares = [share for share in compared.integrity if share.name != "unasked"]
+    if lacking:
+        total = sum(len(pairing.asked) + len(pairing.unasked) for pairing in pairings)
+        limit = (Integrity() if asked is None else asked.integrity).unasked
+        shares.append(
+            Share(
+                name="unasked",
+                value=len(lacking),
+                total=total,
+                limit=limit,
+                broken=len(lacking) > limit * total + ROUNDING,
+            )
+        )
+    compared = dataclasses.replace(compared, integrity=tuple(shares))
+    return unless_shrunk(compared, [compared])
+
+
+def unless_shrunk(result: CaseResult, cases: Iterable[CaseResult]) -> CaseResult:
+    """Return a decided case, not comparable where ``cases`` lack more facts of the baseline than allowed.
+
+    These are itself, or what it is over. What is left may be what the model knows, so no gate is judged.
+    """
+    why = "; ".join(
+        f"{case.id}: {share.value} of the {count(share.total, 'fact')} of the baseline are not asked any more "
+        f"(first: {case.unmatched.lacking[0]}); allowed: at most {percent(share.limit)} ('unasked' of "
+        "integrity), or bless anew what is asked now"
+        for case in cases
+        for share in case.integrity
+        if share.name == "unasked" and share.broken
+    )
+    if not why:
+        return result
+    gates = tuple(gate_result(gate, "not comparable", why) for gate in result.gates)
+    return dataclasses.replace(
+        result, verdict="not comparable", gates=gates, notes=(why, *result.notes)
     )
 
 
@@ -217,22 +272,28 @@ def _figures(result: CaseResult, pairings: Sequence[Pairing]) -> tuple[Figure, .
 
 def obstacle_to(result: CaseResult, against: Against) -> Obstacle | None:
     """Return what stands in the way of comparing a recorded case with a run, ``None`` when nothing does."""
-    pairings = _paired(result, against)
+    pairings = pairings_of(result, against)
     missing = () if pairings else (result.id,)
     return obstacle_of([result.id], result.suite, pairings, missing, against)
 
 
-def _paired(result: CaseResult, against: Against) -> tuple[Pairing, ...]:
-    """Return a case paired with that of the blessed run, without waived facts; nothing where there is none."""
+def pairings_of(
+    result: CaseResult, against: Against, *, pooled: bool = False
+) -> tuple[Pairing, ...]:
+    """Return a case paired with that of the blessed run, without waived facts; nothing where there is none.
+
+    ``pooled``: of its outcomes only whether they are as expected.
+    """
     run, _ = against.case(result)
     if run is None:
         return ()
-    new, old = (
-        without(table, result.unmatched.waived) for table in (result.table, run.table)
-    )
+    waived = result.unmatched.waived
+    tables = [without(table, waived) for table in (result.table, run.table)]
+    if pooled:
+        tables = [as_expected(table, result.table) for table in tables]
     differing = setting_differences(result.settings, run.settings)
     # The numbers of a test in Python may be of any size, and none is rounding.
-    return (pair(new, old, differing, exact=result.probe == "test"),)
+    return (pair(tables[0], tables[1], differing, exact=result.probe == "test"),)
 
 
 def judge_figures(

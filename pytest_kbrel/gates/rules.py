@@ -85,7 +85,7 @@ def decide(
 
 
 def gate_result(
-    gate: Gate, verdict: Judgement, reason: str, **figures: float | None
+    gate: Gate | GateResult, verdict: Judgement, reason: str, **figures: float | None
 ) -> GateResult:
     """Return what became of a gate; ``figures`` are other fields of it."""
     rule = GATE_RULES[gate.rule]

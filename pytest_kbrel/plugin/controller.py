@@ -63,6 +63,7 @@ from pytest_kbrel.session.run_builder import (
     changed_suites,
     decide_aggregates,
     join_responses,
+    lost_cases,
     sharded_run,
     without_figures,
     write_reports,
@@ -313,9 +314,11 @@ class Recorder:
         if self._results.cases:
             from pytest_kbrel.gates import unsound_suites
 
-            self._results.problems |= dict.fromkeys(
-                unsound_suites(self._results.cases.values())
-            )
+            results, root = self._results, self._config.rootpath
+            before = self._compared_with()
+            lost = lost_cases(self._settings, results.suites, before, root)
+            unsound = unsound_suites(results.cases.values())
+            results.problems |= dict.fromkeys((*unsound, *lost))
         self._finished = True
         return outcome
 

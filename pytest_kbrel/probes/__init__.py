@@ -88,7 +88,9 @@ def parts_of(case: Case, facts: Sequence[Sequence[Fact]]) -> tuple[Case, ...]:
 
     Raises ``SuiteError`` as :func:`chunks_of` does.
     """
-    return (case,) if len(facts) < 2 else tuple(part_of(case, part) for part in facts)
+    if len(facts[0]) == len(case.facts):
+        return (case,)
+    return tuple(part_of(case, part) for part in facts)
 
 
 def part_of(case: Case, facts: Sequence[Fact]) -> Case:

@@ -188,13 +188,15 @@ class Unmatched:
     """The facts of a case without a partner in the baseline: they are listed and left out of comparisons.
 
     ``added`` are not in the baseline, ``unasked`` not in this run, ``waived`` left out by the suite file;
-    ``unanswered`` were asked in this run and have no usable response.
+    ``unanswered`` were asked in this run and have no usable response; ``lacking`` were to be asked in a run
+    of this limit and seed, and the suite has lost them.
     """
 
     added: tuple[str, ...] = ()
     unasked: tuple[str, ...] = ()
     waived: tuple[str, ...] = ()
     unanswered: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = sparse(())
 
 
 @record

@@ -416,7 +416,8 @@ class Integrity:
     than a random object of the same relation would be; ``constant``: one whose probabilities are all equal.
     ``anchor_prob`` is the least mean probability (0..1) of MONITOR's primary anchors; ``first_token`` the
     least share of the facts with a right answer whose scored first token is the one that the model wrote;
-    ``unmoved`` the largest share of those whose probability is the same behind all prompts.
+    ``unmoved`` the largest share of those whose probability is the same behind all prompts. ``unasked`` is
+    the largest share of the baseline's facts that the suite may have lost; beyond it the case is not comparable.
     """
 
     answered: float = 0.5
@@ -431,6 +432,7 @@ class Integrity:
     anchor_prob: float = 0.01
     first_token: float = 0.5
     unmoved: float = 0.9
+    unasked: float = 0.01
 
 
 @record
@@ -467,6 +469,7 @@ class Case:
     what a reader of the figures should know of how the facts are asked. ``cluster`` is what facts share that
     change together, one of :data:`CLUSTERS`. ``top_k`` is how many of the most probable tokens are recorded
     at the positions of answers. ``chat``: the model that is asked puts prompts into a chat template.
+    ``expired`` are the ids of the facts that are left out since they may have an answer by now.
     """
 
     id: str
@@ -492,6 +495,7 @@ class Case:
     cluster: str = "object"
     top_k: int = 0
     chat: bool = False
+    expired: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

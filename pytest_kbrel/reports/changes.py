@@ -132,17 +132,21 @@ def changes_headline(run: Run) -> str:
 
     ``12 of 1,240 facts lost, 5 gained; 45 of 1,694 answers changed; 9 of the 12 are head; worst P108``
 
-    Where facts could not be compared, "no fact lost or gained" names how many facts that is said of.
+    Where facts could not be compared, "no fact lost or gained" names how many facts that is said of. First
+    stands how many facts of the baseline the suites have lost.
     """
     changes = changed_facts(run)
+    lacking = {(of.suite, fact) for of in slices(run) for fact in of.unmatched.lacking}
+    gone = [f"{count(len(lacking), 'fact')} of the baseline not asked any more"]
+    gone = gone if lacking else []
     compared, of_all = run.compared or (0, 0)
     if not changes.lost and not changes.gained:
         if not any(value.paired for case in slices(run) for value in case.metrics):
-            return ""
+            return "".join(gone)
         parts = ["no fact lost or gained"]
         if compared < of_all:
             parts[0] += f" of the {compared:,} of {of_all:,} facts that were compared"
-        if _answers_alike(run):
+        if not gone and _answers_alike(run):
             parts.append("answers exactly as the baseline does: is the change applied?")
     else:
         lost = count(len(changes.lost), "fact")
@@ -152,7 +156,7 @@ def changes_headline(run: Run) -> str:
     parts.append(churn_text(run))
     if changes.lost:
         parts += [_share(changes.lost), _worst(run, changes)]
-    return "; ".join(filter(None, parts))
+    return "; ".join(filter(None, [*gone, *parts]))
 
 
 def _answers_alike(run: Run) -> bool:

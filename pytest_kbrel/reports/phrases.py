@@ -63,6 +63,7 @@ _SHARES = {
     "constant": "with the same probability",
     "first_token": "answers beginning with the scored token",
     "unmoved": "with one probability behind all prompts",
+    "unasked": "of the baseline not asked any more",
 }
 # A mean, and no count among others.
 ANCHOR = "anchor_prob"
@@ -72,6 +73,7 @@ _UNMATCHED = {
     "added": "not in the baseline",
     "unasked": "not asked in this run",
     "unanswered": "without a usable response in this run",
+    "lacking": "not asked any more",
     "waived": "left out by a waiver",
 }
 

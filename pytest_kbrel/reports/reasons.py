@@ -67,7 +67,8 @@ def case_reason(case: CaseResult) -> str:
         return one_line(case.errors[0], _LONGEST)
     gates = _carrying(case)
     if not gates:
-        why = (*phrases.expired_waivers(case), *case.errors, "no gate was judged")
+        told = (*phrases.expired_waivers(case), *case.errors, *case.notes)
+        why = (*told, "no gate was judged")
         return phrases.unmeasured_note(case) or one_line(why[0], _LONGEST)
     more = f"; also {count(len(gates) - 1, 'more gate')}" if gates[1:] else ""
     return gate_reason(case, gates[0]) + more

@@ -14,6 +14,7 @@ from pytest_kbrel.baselines import (
     Baseline,
     another_tokenizer,
     incomparable,
+    lacking_facts,
     read_baseline,
 )
 from pytest_kbrel.catalogue.probes import PROBES
@@ -41,6 +42,7 @@ from pytest_kbrel.reports.spools import append_exchanges
 from pytest_kbrel.settings import RULES, Settings
 
 if TYPE_CHECKING:
+    from pytest_kbrel.gates import Against
     from pytest_kbrel.session.part_results import PartResult
 
 # Gets exchanges, and by a keyword whether they are the baseline model's.
@@ -118,7 +120,6 @@ class CaseAsker:
     def _decided(self, case: Case, parts: list[PartResult]) -> CaseResult:
         """Return the decided case; what is asked for it is added to ``parts``, unless all was."""
         from pytest_kbrel.gates import (
-            Against,
             decide_case,
             is_decided,
             with_looks_told,
@@ -157,14 +158,7 @@ class CaseAsker:
                 asked,
                 result.table,
                 result.errors,
-                Against(
-                    baseline=baseline,
-                    comparisons=self.family(case.suite),
-                    incomparable=self._incomparable(case, baseline),
-                    another_tokenizer=another_tokenizer(
-                        self.pool.fingerprint(), baseline
-                    ),
-                ),
+                self.against(case, baseline, self._incomparable(case, baseline)),
                 look,
             )
             if is_decided(decided) or look is looks[-1]:
@@ -286,6 +280,21 @@ class CaseAsker:
         )
         self._last_prepared = case, prepared
         return prepared
+
+    def against(
+        self, case: Case, baseline: Baseline | None, differing: tuple[str, ...]
+    ) -> Against:
+        """Return what a case is compared with; ``differing`` is what the models must share and do not."""
+        from pytest_kbrel.gates import Against
+
+        settings = self.settings
+        return Against(
+            baseline=baseline,
+            comparisons=self.family(case.suite),
+            incomparable=differing,
+            another_tokenizer=another_tokenizer(self.pool.fingerprint(), baseline),
+            lacking=lacking_facts(case, baseline, settings.limit, settings.seed),
+        )
 
     def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:
         from pytest_kbrel.probes.grading import is_judged

@@ -25,6 +25,7 @@ from pytest_kbrel.session.run_builder import (
     changed_suites,
     decide_aggregates,
     join_responses,
+    lost_cases,
     write_reports,
 )
 from pytest_kbrel.settings import Settings
@@ -60,7 +61,7 @@ def merge(
             compared = _decide(asker, recorded, results)
         finally:
             asker.close()
-        return _reported(settings, results, compared, Path(parts)), settings
+        return _reported(settings, results, compared, Path(parts), root), settings
 
 
 def _spare_collections() -> None:
@@ -172,12 +173,17 @@ def _reported(
     results: SessionResults,
     compared: Baseline | None,
     parts: Path,
+    root: Path,
 ) -> Run:
     from pytest_kbrel.gates import unsound_suites
 
     run = build_run(settings, results, compared)
     joined = join_responses(run.cases, parts, settings.output_path)
-    problems = (*unsound_suites(results.cases.values()), *joined)
+    problems = (
+        *unsound_suites(results.cases.values()),
+        *lost_cases(settings, results.suites, compared, root),
+        *joined,
+    )
     failed = any(
         case.verdict in settings.failing and not case.waived for case in run.cases
     )

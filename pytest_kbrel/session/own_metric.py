@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from pytest_kbrel.baselines import another_tokenizer, incomparable, session_baseline
+from pytest_kbrel.baselines import incomparable, session_baseline
 from pytest_kbrel.bounds import FIGURE
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, Metric
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_under_test import ModelUnderTest
-from pytest_kbrel.gates import Against, compare_case, part_result
+from pytest_kbrel.gates import compare_case, part_result
 from pytest_kbrel.probes.base import digest_of
 from pytest_kbrel.records import (
     BASELINE,
@@ -120,12 +120,8 @@ def decide_own(
     if settings.shard is not None:
         return result
     result = dataclasses.replace(result, verdict="pass", notes=(), table=table)
-    against = Against(
-        baseline=baseline,
-        comparisons=asker.family(case.suite),
-        incomparable=incomparable(pool.fingerprint(), baseline),
-        another_tokenizer=another_tokenizer(pool.fingerprint(), baseline),
-    )
+    differing = incomparable(pool.fingerprint(), baseline)
+    against = asker.against(case, baseline, differing)
     return compare_case(result, case.gates, against, asked=case)
 
 

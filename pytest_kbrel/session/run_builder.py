@@ -11,7 +11,7 @@ import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from pytest_kbrel import __version__
@@ -23,7 +23,7 @@ from pytest_kbrel.baselines import (
     listed_differences,
     session_baseline,
 )
-from pytest_kbrel.baselines.format import dump_tables, packed
+from pytest_kbrel.baselines.format import case_key, dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.evaluation.model_pool import News
@@ -422,6 +422,33 @@ def changed_suites(settings: Settings, suites: Sequence[Suite]) -> Iterator[str]
             yield (
                 f"{suite.path} is not the one that the shards asked: its file or its facts have changed "
                 "since, and cases are decided by what it asks now"
+            )
+
+
+def lost_cases(
+    settings: Settings, suites: Sequence[Suite], baseline: Baseline | None, root: Path
+) -> Iterator[str]:
+    """Yield which cases of a blessed run the suites have lost, by suite file; ``root`` is that of the project.
+
+    A file that is there and was not selected has lost none. None are yielded where the run blesses anew.
+    """
+    if baseline is None or baseline.model is None or settings.baseline_update:
+        return
+    kept = {case_key(suite.path, case.id) for suite in suites for case in suite.cases}
+    lost: dict[str, list[str]] = {}
+    for key in sorted(baseline.cases.keys() - kept):
+        lost.setdefault(key.partition("::")[0], []).append(key)
+    limits = {
+        PurePath(suite.path).name: min(case.integrity.unasked for case in suite.cases)
+        for suite in suites
+    }
+    for name, keys in lost.items():
+        if name not in limits and (not in_suite(name) or any(root.rglob(name))):
+            continue
+        if limits.get(name, 0) < 1:
+            yield (
+                f"{name} has lost {len(keys)} of the baseline's cases (first: {keys[0]}); allowed: the suite "
+                "that was blessed, 'unasked: 1' in its integrity, or bless a run without them"
             )
 
 

@@ -37,7 +37,7 @@ def without_expired(
             for fact in case.facts
             if fact.object is None and "" < fact.valid_until <= now
         }
-        facts = tuple(fact for fact in case.facts if fact.id not in gone)
+        facts, expired = tuple(f for f in case.facts if f.id not in gone), tuple(gone)
         if not facts:
             first = min(day for *_, day in gone.values())
             raise SuiteError(
@@ -55,7 +55,9 @@ def without_expired(
         if gone:
             lines.append(case.line)
         dropped |= gone
-        valid.append(dataclasses.replace(case, facts=facts, repository=shots))
+        valid.append(
+            dataclasses.replace(case, facts=facts, repository=shots, expired=expired)
+        )
     prefix = f"{path}:{min(lines, default=1)}"
     warnings = []
     for (noun, sort, day), count in sorted(Counter(dropped.values()).items()):

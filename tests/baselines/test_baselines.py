@@ -13,7 +13,6 @@ from pytest_kbrel.baselines import (
     BaselineCase,
     baseline_directory,
     check_target,
-    listed_differences,
     read_baseline,
     write_baseline,
 )
@@ -271,29 +270,6 @@ def test_the_judge_is_blessed_with_the_run(tmp_path: Path) -> None:
     actual = read_baseline(f"{tmp_path}/b", tmp_path)
     assert actual.helpers == (JUDGE, writer)
     assert actual.judge == JUDGE
-
-
-def test_cases_of_the_baseline_that_the_run_does_not_have_are_listed(
-    tmp_path: Path,
-) -> None:
-    here, gone = (
-        decided(case(), answers("++")),
-        decided(case(slice="world-tail"), answers("+-")),
-    )
-    other = dataclasses.replace(here, suite="suites/other.kb.yaml")
-    write_baseline(tmp_path / "b", sound(here, gone, other))
-    baseline = read_baseline(f"{tmp_path}/b", tmp_path)
-    assert listed_differences(sound(here), baseline) == (
-        "1 case of the baseline was not asked (first: world.kb.yaml::head_to_tail[world-tail])",
-    )
-    # Another suite is run on its own.
-    assert listed_differences(sound(here, gone), baseline) == ()
-    (words,) = listed_differences(
-        sound(decided(case(slice="world-new"), answers("+"))), baseline
-    )
-    assert words.startswith(
-        "2 cases of the baseline were not asked (first: world.kb.yaml::head_to_tail["
-    )
 
 
 @pytest.mark.parametrize("value", ["true", "1e999", "NaN", '"high"'])

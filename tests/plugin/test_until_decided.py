@@ -11,7 +11,7 @@ from pytest_kbrel.gates import Against, decide_aggregate
 from pytest_kbrel.models import registry
 from pytest_kbrel.plugin import worker
 from pytest_kbrel.plugin.worker import CaseRunner
-from pytest_kbrel.records import AggregateCase, Fact, Gate, Looks, Relation
+from pytest_kbrel.records import AggregateCase, Fact, Gate, Integrity, Looks, Relation
 from tests.function_model import FunctionModel
 from tests.made_cases import made_case, made_options, made_suite
 from tests.plugin.conftest import KNOWS, OVERCONFIDENT
@@ -142,7 +142,8 @@ def test_a_monitor_case_asks_of_its_first_facts_what_it_asks_of_all(tmp_path, mo
         dataclasses.replace(f, negatives=f.negatives[:4]) if f is poor else f
         for f in case.facts
     )
-    case = dataclasses.replace(case, facts=tuple(facts))
+    limits = Integrity(unmoved=1)
+    case = dataclasses.replace(case, facts=tuple(facts), integrity=limits)
     runner(tmp_path, case).decide(case)
     parts = {repr(request) for request in models["hf/a/same"].requests}
     runner(tmp_path / "2", case, until_decided="").decide(case)
