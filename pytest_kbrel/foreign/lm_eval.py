@@ -16,7 +16,6 @@ from typing import Any
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign.lines import json_object, json_rows
 from pytest_kbrel.foreign.scored import (
-    LOG_PERPLEXITY,
     Answer,
     ScoredRun,
     Wanted,
@@ -52,12 +51,12 @@ def read_lm_eval(path: Path, wanted: Wanted) -> ScoredRun:
     """
     files = _files(path)
     results = _results(files)
-    lower = {task: _lower(task, of_task) for task, of_task in results.items()}
+    higher = {task: _higher(task, of_task) for task, of_task in results.items()}
     pools = _pools(path, results, wanted.pool)
     answers = (
         answer
         for task, file in files
-        for answer in _answers(task, file, pools.get(task, ""), lower[task])
+        for answer in _answers(task, file, pools.get(task, ""), higher[task])
     )
     models = {
         str(of_task["model_name"]): None
@@ -121,13 +120,12 @@ def _results(files: Sequence[tuple[str, Path]]) -> Mapping[str, Mapping[str, Any
     return by_task
 
 
-def _lower(task: str, results: Mapping[str, Any]) -> frozenset[str]:
-    """Return the metrics of a task of which less is better: another task may have the same with more."""
+def _higher(task: str, results: Mapping[str, Any]) -> dict[str, bool]:
+    """Return of which metrics of a task more is better: another task may have the same with less."""
     directions = results.get("higher_is_better")
     of_task = directions.get(task) if isinstance(directions, dict) else None
     named = of_task.items() if isinstance(of_task, dict) else ()
-    lower = [name for name, higher in named if higher is False]
-    return frozenset([*lower, LOG_PERPLEXITY])
+    return {name: more for name, more in named if isinstance(more, bool)}
 
 
 def _pools(
@@ -172,12 +170,9 @@ def _pools(
 
 
 def _answers(
-    task: str, path: Path, pool: str, lower: frozenset[str]
+    task: str, path: Path, pool: str, higher: Mapping[str, bool]
 ) -> Iterator[Answer]:
-    """Yield the rows of a task; those of a ``pool`` have the task in their id.
-
-    ``lower`` are the metrics of which less is better.
-    """
+    """Yield the rows of a task; those of a ``pool`` have the task in their id."""
     for where, row in json_rows(path):
         if "doc_id" not in row:
             raise KbrelError(
@@ -202,7 +197,7 @@ def _answers(
             task=pool or task,
             id=f"{task}/{row['doc_id']}" if pool else str(row["doc_id"]),
             scores=scores,
-            lower=lower,
+            higher=higher,
             fields=(*fields, {"task": task}),
             asked=".".join(str(row.get(name) or "") for name in _HASHES),
             question=_question(row),
