@@ -37,6 +37,7 @@ from pytest_kbrel.records import (
     Unmatched,
 )
 
+_NO_CASE = ScoredCase(tables={}, higher={}, repeated={}, unscored={})
 # The ends of the scores at which a gate is worst, by its rule or by whether more is better.
 _WORSE: Mapping[str | bool | None, tuple[int, ...]] = {
     **{"min": (0,), "max": (1,)},
@@ -110,30 +111,13 @@ def _case(
     comparisons: int,
 ) -> tuple[CaseResult, list[str]]:
     """Return a decided case, and what is to know about its rows."""
-    before, after = baseline.cases.get(name), candidate.cases.get(name)
-    result = CaseResult(
-        id=name,
-        suite=candidate.tool,
-        probe="test",
-        slice="",
-        verdict="pass",
-        n=0,
-    )
-    if before is None:
-        why = f"{baseline.path} has no case {name}"
-        return _unpaired(result, (candidate,), demands, "no baseline", why)
-    if after is None:
-        why = f"{candidate.path} has no case {name}"
-        return _unpaired(result, (baseline,), demands, "not run", why)
-    metrics = [metric for metric in after.tables if metric in before.tables]
-    if not metrics:
-        has = [
-            first_of(case.tables) or "no metric that is a number in each row"
-            for case in (before, after)
-        ]
-        why = f"the baseline has {has[0]}, the candidate {has[1]}"
-        return _unpaired(result, (candidate, baseline), demands, "not comparable", why)
-    shared = {metric: shared_rows(metric, before, after) for metric in metrics}
+    runs = baseline, candidate
+    cases = [run.cases.get(name, _NO_CASE) for run in runs]
+    shared = {
+        metric: shared_rows(metric, *cases)
+        for metric in cases[1].tables
+        if metric in cases[0].tables
+    }
     gates = [
         gate
         for metric, rows in shared.items()
@@ -141,31 +125,53 @@ def _case(
     ]
     judged, figures = _judge(gates, shared, comparisons)
     # A metric that is not judged keeps no other from being.
-    required = {gate.metric for gate in gates} or set(metrics)
-    obstacles = [
-        rows.obstacle
-        for metric, rows in shared.items()
-        if metric in required and rows.obstacle
-    ]
-    judged += _one_sided(name, (baseline, candidate), demands)
-    verdicts = [verdict_of(judged, baseline_asked=True), *(of for of, _ in obstacles)]
+    required = {gate.metric for gate in gates} or shared.keys()
+    obstacles = [shared[metric].obstacle for metric in shared if metric in required]
+    lacking: tuple[Judgement, Judgement] = ("no baseline", "not run")
+    if not shared and all(name in run.cases for run in runs):
+        lacking = "not comparable", "not comparable"
+        has = [
+            first_of(case.tables) or "no metric that is a number in each row"
+            for case in cases
+        ]
+        why = f"the baseline has {has[0]}, the candidate {has[1]}"
+        obstacles.append(("not comparable", why))
+    for run, other, verdict in zip(runs, reversed(runs), lacking, strict=True):
+        if name not in run.cases:
+            obstacles.append((verdict, f"{run.path} has no case {name}"))
+        judged += tuple(
+            gate_result(
+                gate, verdict, f"not judged: {run.path} has no {metric} in {name}"
+            )
+            for metric, table in other.cases.get(name, _NO_CASE).tables.items()
+            if metric not in shared
+            for gate in demands.gates(
+                name, _metric(metric, [table], other.cases[name].higher.get(metric))
+            )
+        )
+    met = [obstacle for obstacle in obstacles if obstacle]
+    verdicts = [verdict_of(judged, baseline_asked=True), *(of for of, _ in met)]
     lost, gained = _changes(name, shared.values())
-    widest = max(
-        shared.values(), key=lambda rows: len(rows.pairing.added) + len(rows.lost)
-    )
-    return dataclasses.replace(
-        result,
+    return CaseResult(
+        id=name,
+        suite=candidate.tool,
+        probe="test",
+        slice="",
         verdict="invalid" if "invalid" in verdicts else worst(verdicts),
-        n=max(len(rows.tables[1].rows) for rows in shared.values()),
+        n=max((len(rows.tables[1].rows) for rows in shared.values()), default=0),
         metrics=figures,
         gates=judged,
         lost=lost,
         gained=gained,
-        unmatched=Unmatched(added=widest.pairing.added, unasked=tuple(widest.lost)),
-    ), [
-        *map(": ".join, obstacles),
-        *_notes((before, after), shared, (baseline, candidate)),
-    ]
+        unmatched=max(
+            (
+                Unmatched(added=rows.pairing.added, unasked=tuple(rows.lost))
+                for rows in shared.values()
+            ),
+            key=lambda of: len(of.added) + len(of.unasked),
+            default=Unmatched(),
+        ),
+    ), [*map(": ".join, met), *_notes(cases, shared, runs)]
 
 
 def _judge(
@@ -250,60 +256,6 @@ def _better(higher: bool | None) -> Better:
     return "lower" if higher is False else "higher"
 
 
-def _unpaired(
-    result: CaseResult,
-    runs: Sequence[ScoredRun],
-    demands: Demands,
-    verdict: Judgement,
-    why: str,
-) -> tuple[CaseResult, list[str]]:
-    """Return a case that cannot be compared; its gates are those on the metrics of the first run with any."""
-    case = next((of for run in runs if (of := run.cases[result.id]).tables), None)
-    judged = (
-        ()
-        if case is None
-        else _unjudged(result.id, case, case.tables, demands, verdict, why)
-    )
-    return dataclasses.replace(result, verdict=verdict, gates=judged), [
-        f"{verdict}: {why}"
-    ]
-
-
-def _one_sided(
-    name: str, runs: tuple[ScoredRun, ScoredRun], demands: Demands
-) -> tuple[GateResult, ...]:
-    """Return the gates on metrics of a case that only the baseline or only the candidate has."""
-    judged: tuple[GateResult, ...] = ()
-    verdicts: tuple[Judgement, Judgement] = ("not run", "no baseline")
-    for run, other, verdict in zip(runs, reversed(runs), verdicts, strict=True):
-        case = run.cases[name]
-        for metric in (
-            one for one in case.tables if one not in other.cases[name].tables
-        ):
-            why = f"{other.path} has no {metric} in {name}"
-            judged += _unjudged(name, case, [metric], demands, verdict, why)
-    return judged
-
-
-def _unjudged(
-    name: str,
-    case: ScoredCase,
-    metrics: Iterable[str],
-    demands: Demands,
-    verdict: Judgement,
-    why: str,
-) -> tuple[GateResult, ...]:
-    """Return the gates on some metrics of a case, all with the same verdict."""
-    gates = [
-        gate
-        for metric in metrics
-        for gate in demands.gates(
-            name, _metric(metric, (case.tables[metric],), case.higher.get(metric))
-        )
-    ]
-    return tuple(gate_result(gate, verdict, f"not judged: {why}") for gate in gates)
-
-
 def _metric(name: str, tables: Sequence[Table], higher: bool | None) -> Metric:
     """Return what is to know of a metric to read gates on it: its values say what they may be."""
     values = {row.values[0] for table in tables for row in table.rows}
@@ -317,7 +269,7 @@ def _metric(name: str, tables: Sequence[Table], higher: bool | None) -> Metric:
 
 
 def _notes(
-    cases: tuple[ScoredCase, ScoredCase],
+    cases: Sequence[ScoredCase],
     shared: Mapping[str, Shared],
     runs: tuple[ScoredRun, ScoredRun],
 ) -> list[str]:
