@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.foreign.directions import is_unbounded
 from pytest_kbrel.foreign.eval_ever import KEYS, read_eval_ever
 from pytest_kbrel.foreign.inspect_logs import read_inspect
 from pytest_kbrel.foreign.lines import json_rows

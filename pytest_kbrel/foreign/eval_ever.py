@@ -6,7 +6,8 @@ One row is one sample of one ``evaluation_name``; ``evaluation_result_id`` tells
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from pytest_kbrel.foreign.scored import (
 
 TOOL = "every_eval_ever"
 KEYS = ("evaluation_id", "sample_id", "evaluation")
+_ALGORITHMS = ("sha256", "sha512", "sha1", "md5")
+_SHOWN = 12
 
 
 def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
@@ -32,24 +35,22 @@ def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
     The aggregate says what a metric is called and whether less is better. Raises ``KbrelError`` where an
     aggregate names no instances, or several models stand in one file.
     """
-    if path.suffix == ".json":
-        aggregate = json_object(path)
-        detailed = _object(aggregate.get("detailed_evaluation_results"))
-        name = str(detailed.get("file_path", ""))
-        instances = path.parent / Path(name).name
-        if not name or not instances.is_file():
-            raise KbrelError(
-                f"{path}: found no file of instances ({name or 'none is named'}); allowed: one beside it"
-            )
-    else:
-        instances = path
-        beside = path.with_suffix(".json")
-        if not beside.is_file() and path.stem.endswith("_samples"):
-            beside = path.with_name(f"{path.stem.removesuffix('_samples')}.json")
-        aggregate = json_object(beside)
+    beside = path.with_suffix(".json")
+    if not beside.is_file() and path.stem.endswith("_samples"):
+        beside = path.with_name(f"{path.stem.removesuffix('_samples')}.json")
+    aggregate = json_object(beside)
+    detailed = _object(aggregate.get("detailed_evaluation_results"))
+    name = Path(str(detailed.get("file_path", ""))).name
+    instances = path if path.suffix != ".json" else path.with_name(name or "?")
+    if not instances.is_file():
+        raise KbrelError(
+            f"{path}: found no file of instances ({name or 'none is named'}); allowed: one beside it"
+        )
+    if name == instances.name:
+        _check(instances, beside, detailed)
     results = aggregate.get("evaluation_results")
     metrics: dict[str, str] = {}
-    lower: set[str] = set()
+    higher: dict[str, bool] = {}
     for result in results if isinstance(results, list) else ():
         if not isinstance(result, dict):
             continue
@@ -57,10 +58,10 @@ def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
         metric = config.get("metric_id") or config.get("metric_name") or "score"
         result_id = str(result.get("evaluation_result_id") or "")
         metrics[result_id] = str(metric)
-        if config.get("lower_is_better") is True:
-            lower.add(result_id)
+        if isinstance(less := config.get("lower_is_better"), bool):
+            higher[result_id] = not less
     models: dict[str, None] = {}
-    run = scored_run(path, TOOL, _answers(instances, metrics, lower, models), wanted)
+    run = scored_run(path, TOOL, _answers(instances, metrics, higher, models), wanted)
     if len(models) > 1:
         raise KbrelError(
             f"{path}: found {len(models)} models: {', '.join(models)}; allowed: one a file"
@@ -68,15 +69,33 @@ def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
     return dataclasses.replace(run, model=next(iter(models), ""))
 
 
+def _check(instances: Path, aggregate: Path, detailed: Mapping[str, Any]) -> None:
+    """Raise ``KbrelError`` where the instances are not those that the aggregate was written with."""
+    algorithm = str(detailed.get("hash_algorithm") or "sha256").replace("-", "").lower()
+    stated = str(detailed.get("checksum") or "").lower().removeprefix(f"{algorithm}:")
+    if stated and algorithm not in _ALGORITHMS:
+        raise KbrelError(
+            f"{aggregate}: hash_algorithm is {algorithm!r}; allowed: {', '.join(_ALGORITHMS)}"
+        )
+    with instances.open("rb") as stream:
+        if stated and stated != (
+            digest := hashlib.file_digest(stream, algorithm).hexdigest()
+        ):
+            raise KbrelError(
+                f"{instances}: its {algorithm} is {digest[:_SHOWN]}...; allowed: {stated[:_SHOWN]}..., which "
+                f"{aggregate} states: rows were changed or lost since"
+            )
+
+
 def _answers(
     path: Path,
     metrics: Mapping[str, str],
-    lower: Collection[str],
+    higher: Mapping[str, bool],
     models: dict[str, None],
 ) -> Iterator[Answer]:
     """Yield the rows, and note their models.
 
-    ``metrics`` are called by the id of a result, which is in ``lower`` where less is better.
+    ``metrics`` and whether more of one is ``higher`` rated are by the id of a result.
     """
     for where, row in json_rows(path):
         if lacking := [key for key in KEYS if key not in row]:
@@ -101,7 +120,7 @@ def _answers(
             task=str(row.get("evaluation_name", ONE_TASK)),
             id=str(row["sample_id"]),
             scores={metric: score} if metric else {},
-            lower=frozenset([metric] if result_id in lower else ()),
+            higher={metric: higher[result_id]} if result_id in higher else {},
             fields=(row, metadata) if isinstance(metadata, dict) else (row,),
             asked=str(row.get("sample_hash") or ""),
             question=_first(given.get("raw")),

@@ -15,6 +15,7 @@ from pytest_kbrel.foreign.scored import Answer, ScoredRun, Wanted, number, score
 TOOL = "inspect_ai"
 # Correct, partially correct, incorrect, no answer: as Inspect's own metrics count them.
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+_LETTERS = tuple(_GRADES)
 
 
 def read_inspect(path: Path, wanted: Wanted) -> ScoredRun:
@@ -79,7 +80,8 @@ def _answers(name: str, task: str, samples: Iterator[Any]) -> Iterator[Answer]:
     # A sample that ended in an error has no score of any scorer: it comes last, when all scorers are known.
     unscored: list[Answer] = []
     while (sample := _by_inspect(name, partial(next, samples, None))) is not None:
-        scores = _scores(sample)
+        values = _values(sample)
+        scores = {name: _number(value) for name, value in values.items()}
         metrics |= dict.fromkeys(scores)
         target = sample.target
         answer = Answer(
@@ -87,6 +89,7 @@ def _answers(name: str, task: str, samples: Iterator[Any]) -> Iterator[Answer]:
             task=task,
             id=str(sample.id),
             scores=scores,
+            higher={name: True for name, of in values.items() if of in _LETTERS},
             asked=_asked(sample),
             fields=({"epoch": sample.epoch}, sample.metadata or {}, {"task": task}),
             question=sample.input if isinstance(sample.input, str) else "",
@@ -112,19 +115,15 @@ def _asked(sample: Any) -> str:
     return json.dumps([asked, sample.choices, targets])
 
 
-def _scores(sample: Any) -> dict[str, float | None]:
-    scores: dict[str, float | None] = {}
+def _values(sample: Any) -> dict[str, object]:
+    values: dict[str, object] = {}
     for scorer, score in (sample.scores or {}).items():
         if isinstance(score.value, dict):
-            scores |= {
-                f"{scorer}/{key}": _number(value) for key, value in score.value.items()
-            }
+            values |= {f"{scorer}/{key}": of for key, of in score.value.items()}
         elif not isinstance(score.value, list):
-            scores[scorer] = _number(score.value)
-    return scores
+            values[scorer] = score.value
+    return values
 
 
 def _number(value: object) -> float | None:
-    return (
-        _GRADES[value] if isinstance(value, str) and value in _GRADES else number(value)
-    )
+    return number(_GRADES.get(value, value) if isinstance(value, str) else value)

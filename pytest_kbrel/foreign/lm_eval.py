@@ -8,6 +8,7 @@ one case: their rows count alike, as the harness counts those of a group with ``
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import Any
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign.lines import json_object, json_rows
 from pytest_kbrel.foreign.scored import (
-    LOG_PERPLEXITY,
     Answer,
     ScoredRun,
     Wanted,
@@ -51,34 +51,30 @@ def read_lm_eval(path: Path, wanted: Wanted) -> ScoredRun:
     Raises ``KbrelError`` where a folder has several runs, of which the error names the files.
     """
     files = _files(path)
-    results = _results(files)
-    lower = {task: _lower(task, of_task) for task, of_task in results.items()}
+    # Tasks that were run one after another have a results file each.
+    read = functools.cache(json_object)
+    results = {task: read(file.with_name(name)) for task, (file, name) in files.items()}
     pools = _pools(path, results, wanted.pool)
     answers = (
         answer
-        for task, file in files
-        for answer in _answers(task, file, pools.get(task, ""), lower[task])
+        for task, (file, _) in files.items()
+        for answer in _answers(
+            task, file, pools.get(task, ""), _higher(task, results[task])
+        )
     )
     models = {
-        str(of_task["model_name"]): None
-        for of_task in results.values()
-        if of_task.get("model_name")
+        str(of["model_name"]): None for of in results.values() if of.get("model_name")
     }
     return scored_run(path, TOOL, answers, wanted, model=", ".join(models))
 
 
-def _files(path: Path) -> list[tuple[str, Path]]:
-    """Return the samples of one run by task."""
+def _files(path: Path) -> dict[str, tuple[Path, str]]:
+    """Return the samples of one run by task, each with the name of its results file."""
     if path.is_file() and (match := _RESULTS.fullmatch(path.name)) is not None:
-        date = match["date"]
-        paths = [
-            one
-            for one in sorted(path.parent.glob("samples_*.jsonl"))
-            if one.stem.endswith(f"_{date}")
-        ]
+        paths = sorted(path.parent.glob(f"samples_*_{match['date']}.jsonl"))
         if not paths:
             raise KbrelError(
-                f"{path}: found no samples_TASK_{date}.jsonl beside it; allowed: lm_eval --log_samples"
+                f"{path}: found no samples_TASK_{match['date']}.jsonl beside it; allowed: lm_eval --log_samples"
             )
     elif path.is_file():
         paths = [path]
@@ -89,45 +85,25 @@ def _files(path: Path) -> list[tuple[str, Path]]:
             raise KbrelError(
                 f"{path}: found several runs: {', '.join(folders)}; allowed: the folder of one run"
             )
-    by_task: dict[str, Path] = {}
+    by_task: dict[str, tuple[Path, str]] = {}
     for one in paths:
         match = _SAMPLES.fullmatch(one.name)
         task = match["task"] if match else one.stem.removeprefix("samples_")
         if task in by_task:
             raise KbrelError(
-                f"{path}: found two runs of {task}: {by_task[task]} and {one}; "
+                f"{path}: found two runs of {task}: {by_task[task][0]} and {one}; "
                 "allowed: the folder of one run, or its results_DATE.json"
             )
-        by_task[task] = one
-    return list(by_task.items())
-
-
-def _results(files: Sequence[tuple[str, Path]]) -> Mapping[str, Mapping[str, Any]]:
-    """Return by task the results file of the run that its samples are of; empty where there is none.
-
-    Tasks that were run one after another have one each.
-    """
-    documents: dict[Path, Mapping[str, Any]] = {}
-    by_task: dict[str, Mapping[str, Any]] = {}
-    for task, file in files:
-        match = _SAMPLES.fullmatch(file.name)
-        if match is None:
-            by_task[task] = {}
-            continue
-        results = file.with_name(f"results_{match['date']}.json")
-        if results not in documents:
-            documents[results] = json_object(results)
-        by_task[task] = documents[results]
+        by_task[task] = one, f"results_{match['date'] if match else ''}.json"
     return by_task
 
 
-def _lower(task: str, results: Mapping[str, Any]) -> frozenset[str]:
-    """Return the metrics of a task of which less is better: another task may have the same with more."""
+def _higher(task: str, results: Mapping[str, Any]) -> dict[str, bool]:
+    """Return of which metrics of a task more is better: another task may have the same with less."""
     directions = results.get("higher_is_better")
     of_task = directions.get(task) if isinstance(directions, dict) else None
     named = of_task.items() if isinstance(of_task, dict) else ()
-    lower = [name for name, higher in named if higher is False]
-    return frozenset([*lower, LOG_PERPLEXITY])
+    return {name: more for name, more in named if isinstance(more, bool)}
 
 
 def _pools(
@@ -153,31 +129,28 @@ def _pools(
                 f"{path}: --pool {group}: the results file names no such group; "
                 f"allowed here: {', '.join(members) or 'none, since it names no group'}"
             )
-        within, reached = [group], {group}
-        while within:
-            for one in members.get(within.pop(), ()):
-                if one in members and one not in reached:
-                    reached.add(one)
-                    within.append(one)
-                elif one in results and pools.setdefault(one, group) != group:
-                    raise KbrelError(
-                        f"{path}: --pool {group}: the task {one} is in {pools[one]} as well; "
-                        "allowed: groups without a task in common"
-                    )
-        if group not in pools.values():
+        tasks = {group}
+        # A group may be within a group.
+        for _ in members:
+            tasks = tasks.union(*(members.get(one, ()) for one in tasks))
+        tasks &= results.keys()
+        for twice in sorted(tasks & pools.keys()):
+            raise KbrelError(
+                f"{path}: --pool {group}: the task {twice} is in {pools[twice]} as well; "
+                "allowed: groups without a task in common"
+            )
+        if not tasks:
             raise KbrelError(
                 f"{path}: --pool {group}: found no samples of its tasks; allowed: --log_samples"
             )
+        pools |= dict.fromkeys(tasks, group)
     return pools
 
 
 def _answers(
-    task: str, path: Path, pool: str, lower: frozenset[str]
+    task: str, path: Path, pool: str, higher: Mapping[str, bool]
 ) -> Iterator[Answer]:
-    """Yield the rows of a task; those of a ``pool`` have the task in their id.
-
-    ``lower`` are the metrics of which less is better.
-    """
+    """Yield the rows of a task; those of a ``pool`` have the task in their id."""
     for where, row in json_rows(path):
         if "doc_id" not in row:
             raise KbrelError(
@@ -202,7 +175,7 @@ def _answers(
             task=pool or task,
             id=f"{task}/{row['doc_id']}" if pool else str(row["doc_id"]),
             scores=scores,
-            lower=lower,
+            higher=higher,
             fields=(*fields, {"task": task}),
             asked=".".join(str(row.get(name) or "") for name in _HASHES),
             question=_question(row),

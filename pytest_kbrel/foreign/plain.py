@@ -88,6 +88,7 @@ def _answers(
             task=task,
             id=str(row[key]),
             scores=scores,
+            higher={},
             fields=(row,),
             asked=_text(row, _HASHES),
             question=texts["question"],

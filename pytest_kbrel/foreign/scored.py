@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_kbrel.bounds import FIGURE
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.foreign.directions import higher_is_better
 from pytest_kbrel.records import NOT_KNOWN, Outcome, Table, record
 
 SCORE = "score"
@@ -52,14 +53,15 @@ class Answer:
     """One row of a file, at ``where`` (file and line). A score of ``None`` was not given.
 
     ``asked`` is a digest of how it was asked, empty where the tool keeps none. ``fields`` are the objects in
-    which keys are looked up, the first one first. ``lower`` are metrics of the task of which less is better.
+    which keys are looked up, the first one first. ``higher`` says of metrics of the task whether more is
+    better, as far as the tool says it.
     """
 
     where: str
     task: str
     id: str
     scores: Mapping[str, float | None]
-    lower: frozenset[str] = frozenset()
+    higher: Mapping[str, bool]
     fields: tuple[Mapping[str, Any], ...] = ()
     asked: str = ""
     question: str = ""
@@ -71,15 +73,15 @@ class Answer:
 class ScoredCase:
     """One task, or a group of it: a table with the column ``score`` for each metric.
 
-    ``lower`` are the metrics of which less is better: those of another case may have the same names.
-    ``repeated`` counts the ids that stand several times, of which the mean counts; ``unscored`` are the ids
-    without a score, by metric.
+    ``higher`` says of a metric whether more is better, where that is known: those of another case may have
+    the same names. ``repeated`` has by metric the ids that stand several times, of which the mean counts,
+    each with the number of its scores; ``unscored`` are the ids without a score, by metric.
     """
 
     tables: Mapping[str, Table]
-    lower: frozenset[str] = frozenset()
-    repeated: int = 0
-    unscored: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    higher: Mapping[str, bool]
+    repeated: Mapping[str, Mapping[str, int]]
+    unscored: Mapping[str, Sequence[str]]
 
 
 @record
@@ -150,7 +152,7 @@ def scored_run(
     where a row lacks a key that is wanted.
     """
     rows: dict[str, dict[str, dict[str, _Row]]] = {}
-    lower: dict[str, set[str]] = {}
+    higher: dict[str, dict[str, bool]] = {}
     # Whether a metric has any score.
     available: dict[str, bool] = {}
     for answer in answers:
@@ -158,7 +160,9 @@ def scored_run(
         if wanted.group:
             name = f"{name}[{field(answer, wanted.group, '--group-by')}]"
         case = rows.setdefault(name, {})
-        lower.setdefault(name, set(wanted.lower)).update(answer.lower)
+        said = higher.setdefault(name, {})
+        for metric, more in answer.higher.items():
+            said[metric] = more and said.get(metric, True)
         asked = _digest(answer.asked)
         for metric, score in answer.scores.items():
             if score is not None and abs(score) > FIGURE:
@@ -179,7 +183,7 @@ def scored_run(
     there = [metric for metric, is_scored in available.items() if is_scored]
     missing = [
         name
-        for name in wanted.metrics
+        for name in (*wanted.metrics, *wanted.lower)
         if not any(names_metric(name, metric) for metric in there)
     ]
     if missing:
@@ -193,9 +197,7 @@ def scored_run(
         model=model,
         # Where metrics are named, a task without any of them is not asked about.
         cases={
-            name: _case(
-                by_id, frozenset(one for one in by_id if _named(one, lower[name]))
-            )
+            name: _case(by_id, higher[name], wanted.lower)
             for name, by_id in rows.items()
             if by_id or not wanted.metrics
         },
@@ -211,27 +213,39 @@ def names_metric(name: str, metric: str) -> bool:
     return name in (metric, metric.partition(",")[0])
 
 
-def _case(metrics: Mapping[str, dict[str, _Row]], lower: frozenset[str]) -> ScoredCase:
-    """Return the tables of a case; ``metrics`` is emptied, since both at once would be twice as large."""
+def _case(
+    metrics: Mapping[str, dict[str, _Row]],
+    said: Mapping[str, bool],
+    lower: Sequence[str],
+) -> ScoredCase:
+    """Return the tables of a case; ``metrics`` is emptied, since both at once would be twice as large.
+
+    ``said`` is what the tool says of which way is better, and of ``lower`` less is.
+    """
     tables: dict[str, Table] = {}
+    higher: dict[str, bool] = {}
     unscored: dict[str, list[str]] = {}
-    repeated: set[str] = set()
+    repeated: dict[str, dict[str, int]] = {}
     for metric, by_id in metrics.items():
+        more = said.get(metric, said.get(metric.partition(",")[0]))
+        if more is None:
+            more = higher_is_better(metric)
+        if _named(metric, lower):
+            more = False
+        if more is not None:
+            higher[metric] = more
         outcomes = []
         for id_ in list(by_id):
             row = by_id.pop(id_)
             if row.times > 1:
-                repeated.add(id_)
-            if not row.scores:
+                repeated.setdefault(metric, {})[id_] = row.scores
+            if row.scores:
+                outcomes.append(row.outcome(id_))
+            else:
                 unscored.setdefault(metric, []).append(id_)
-                continue
-            outcomes.append(row.outcome(id_, 0.0 if metric in lower else 1.0))
         tables[metric] = Table(columns=(SCORE,), rows=tuple(outcomes))
     return ScoredCase(
-        tables=tables,
-        lower=lower,
-        repeated=len(repeated),
-        unscored=tuple((metric, tuple(ids)) for metric, ids in unscored.items()),
+        tables=tables, higher=higher, repeated=repeated, unscored=unscored
     )
 
 
@@ -257,15 +271,15 @@ class _Row:
         if asked != self.asked:
             self.asked = "+".join(sorted({*self.asked.split("+"), asked}))
 
-    def outcome(self, id_: str, best: float) -> Outcome:
-        """Return the row as the gates compare it; it is right where its mean is ``best``."""
+    def outcome(self, id_: str) -> Outcome:
+        """Return the row as the gates compare it: by its mean."""
         mean = self.total / self.scores
         return Outcome(
             fact_id=id_,
             question=self.question or id_,
             expected=self.expected or NOT_KNOWN,
             answer=self.answer or f"{mean:g}",
-            label="correct" if mean == best else "wrong",
+            label="correct" if mean == 1 else "wrong",
             values=(mean,),
             prompt_digest=self.asked,
             cluster=self.cluster,

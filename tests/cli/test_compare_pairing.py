@@ -16,8 +16,10 @@ from pytest_kbrel.cli.compare.pairing import (
 )
 from pytest_kbrel.cli.compare.render import paired_lines, summary_lines
 from pytest_kbrel.records import (
+    AggregateCase,
     CaseResult,
     Change,
+    Gate,
     GateResult,
     Looks,
     MetricValue,
@@ -181,6 +183,33 @@ def test_a_case_that_was_not_measured_is_not_compared_and_one_that_is_new_has_no
     assert list(pair.obstacles) == [f"{SUITE}::head_to_tail[b]"]
     assert pair.obstacles[f"{SUITE}::head_to_tail[b]"].startswith("no baseline: ")
     assert list(pair.p_holm.values()) == [None] * len(pair.p_holm)
+
+
+@pytest.mark.parametrize("gates", [(), (gate(),)])
+def test_a_case_that_the_candidate_lacks_fails(gates: tuple[GateResult, ...]) -> None:
+    other = case("head_to_tail[b]", *gates, labels="++--")
+    overall = AggregateCase(
+        id="head_to_tail[overall]",
+        suite=SUITE,
+        probe="head_to_tail",
+        slice="overall",
+        members=(HEAD,),
+        gates=(Gate(metric="accuracy_macro", rule="max", bound=0.5),),
+    )
+    before = replace(side(case(labels="++--"), other), aggregates=(overall,))
+    whole, less = pair_runs(
+        before, {(2, "b"): before, (3, "c"): side(case(labels="++--"))}, "a"
+    )
+    assert not whole.fails
+    assert less.fails
+    assert {one.nodeid: one.verdict for one in less.run.cases[1:]} == {
+        f"{SUITE}::head_to_tail[b]": "not run",
+        f"{SUITE}::head_to_tail[overall]": "not run",
+    }
+    text = "\n".join(told(less))
+    assert text.count("not run: a has this case, and the candidate does not") == 2
+    (summary,) = (line for line in summary_lines([less]) if line)
+    assert f"gates: {1 + len(gates)} not run;" in summary
 
 
 def change(number: int) -> Change:

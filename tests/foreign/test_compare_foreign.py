@@ -177,7 +177,7 @@ def test_a_recovery_is_a_share_of_the_value_of_the_baseline(
     )
 
 
-def test_a_row_without_score_is_left_out_and_named(
+def test_a_row_without_score_counts_as_lost_and_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     a, b = (
@@ -185,7 +185,17 @@ def test_a_row_without_score_is_left_out_and_named(
         write_csv("b.csv", ["", "nan", *scores(0)[2:]]),
     )
     text = " ".join(compare(capsys, a, b, "--max-drop=0.05").split())
+    assert (
+        "2 rows are without a score in the candidate alone, and count as lost: q0, q1"
+        in text
+    )
+    assert "2 rows lost, 0 gained" in text
+    # Without a score in both, and in the baseline alone, a row is compared with nothing.
+    text = " ".join(compare(capsys, b, b, "--max-drop=0.05").split())
     assert "b.csv: 2 rows have no score and are left out: q0, q1" in text
+    assert "2 rows are only in the candidate" in compare(
+        capsys, b, a, "--max-drop=0.05"
+    )
 
 
 def test_rows_of_one_cluster_count_as_fewer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,6 +81,14 @@ def compare(tmp_path: Path, text: str | bytes, *more: str) -> int:
         ),
         (GOOD + "[1]\n", ":31: found list; allowed: an object a line"),
         (
+            GOOD + row(31).replace("{", '{"acc": 0.0, '),
+            ":31: found the key 'acc' twice; allowed: once",
+        ),
+        (
+            GOOD + row(31, doc={"a": 1}).replace('"a": 1', '"a": 1, "a": 2'),
+            ":31: found the key 'a' twice; allowed: once",
+        ),
+        (
             gzip.compress(GOOD.encode()),
             ":1: is packed with gzip; allowed: the file unpacked",
         ),
@@ -102,8 +110,8 @@ def test_a_damaged_row_is_named_with_its_file_and_line(
         (GOOD + GOOD, "pass", "30 ids have several rows, of which the mean counts"),
         (
             "".join(row(at, acc=float("nan")) for at in range(ROWS)),
-            "not comparable",
-            "have no acc",
+            "invalid",
+            "30 have no score in the candidate alone",
         ),
         (
             "".join(row(at, acc="1.0") for at in range(ROWS)),

@@ -39,6 +39,30 @@ def test_two_models_in_one_folder_are_not_taken_for_one_run(tmp_path: Path) -> N
         read_run(tmp_path, Wanted())
 
 
+@pytest.mark.filterwarnings("default")
+def test_samples_that_ended_in_an_error_count_as_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = pytest.importorskip("inspect_ai.log", exc_type=ImportError)
+    made = Path(__file__).with_name("made") / "inspect" / "a"
+    for file in made.glob("*.eval"):
+        log = logs.read_eval_log(str(file))
+        for sample in log.samples or []:
+            if sample.epoch == 1 and log.eval.task == "physics":
+                sample.scores = {}
+        logs.write_eval_log(log, str(tmp_path / file.name))
+    capsys.readouterr()
+    assert main(["compare", str(made), str(tmp_path), "--max-drop=1", "--json"]) == 0
+    (paired,) = json.loads(capsys.readouterr().out)["paired"]
+    verdicts = {case["id"]: case["verdict"] for case in paired["cases"]}
+    assert verdicts == {
+        # Of fewer than ten rows no change shows nothing.
+        "inspect_ai::biology": "inconclusive",
+        "inspect_ai::physics": "invalid",
+    }
+    assert "7 have no score in the candidate alone" in paired["cases"][1]["obstacle"]
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("form", ["eval", "json"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +100,22 @@ def test_inspect_has_tasks_epochs_scorers_and_a_sample_that_failed(
         "1 rows have no match, lengths/letters, lengths/capital"
         in cases["biology"]["obstacle"]
     )
+
+
+def test_instances_that_are_not_those_of_their_aggregate_are_refused(
+    tmp_path: Path,
+) -> None:
+    run = Path(shutil.copytree(MADE / "eee" / "b", tmp_path / "b"))
+    (aggregate,), (instances,) = run.glob("*.json"), run.glob("*_samples.jsonl")
+    for path in (aggregate, instances):
+        assert read_run(path, Wanted()).cases
+    lines = instances.read_text().splitlines(keepends=True)
+    instances.write_text("".join(lines[1:]))
+    for path in (aggregate, instances):
+        with pytest.raises(
+            KbrelError, match=r"_samples.jsonl: its sha256 is .*; allowed: 8e61ccafcf8d"
+        ):
+            read_run(path, Wanted())
+    aggregate.write_text(aggregate.read_text().replace('"sha256"', '"crc"'))
+    with pytest.raises(KbrelError, match="hash_algorithm is 'crc'; allowed: sha256"):
+        read_run(aggregate, Wanted())

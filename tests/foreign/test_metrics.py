@@ -154,3 +154,77 @@ def test_each_task_of_a_file_has_the_scores_that_its_rows_have(
     assert "b.jsonl: 1 rows have no acc and are left out: x" in " ".join(
         capsys.readouterr().out.split()
     )
+
+
+@pytest.mark.parametrize(
+    ("metric", "worse"),
+    [
+        ("brier_score", 0.3),
+        ("wer", 0.3),
+        ("word_perplexity", 0.3),
+        ("bits_per_byte", 0.3),
+        ("toxicity_score", 0.3),
+        ("hallucinationRate", 0.3),
+        ("expected_calibration_error", 0.3),
+        ("edit_distance", 0.3),
+        ("exact_match", -0.3),
+        ("rougeL", -0.3),
+        ("pass@1", -0.3),
+    ],
+)
+def test_a_known_metric_knows_which_way_is_better(
+    metric: str, worse: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder, score in (("a", 0.4), ("b", 0.4 + worse)):
+        samples(folder, "t", score, metric=metric)
+    assert verdicts(capsys, "a", "b", "--max-drop=0.1")[f"t {metric}"] == "fail"
+    assert verdicts(capsys, "b", "a", "--max-drop=0.1")[f"t {metric}"] == "pass"
+    assert "taken to be" not in show(capsys, "a", "b", "--max-drop=0.1")
+
+
+@pytest.mark.parametrize("metric", ["depth", "hallucination_free", "brier_skill_score"])
+def test_which_way_an_unknown_metric_is_better_is_not_guessed(
+    metric: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder, score in (("a", 0.4), ("b", 0.7)):
+        samples(folder, "t", score, metric=metric)
+    arguments = ("a", "b", "--max-drop=0.1")
+    assert verdicts(capsys, *arguments)[f"t {metric}"] == "inconclusive"
+    text = " ".join(show(capsys, *arguments).split())
+    says = f"{metric}: taken to be better the higher it is; allowed: --lower-is-better {metric}"
+    assert text.count(says) == 1
+    assert f"were less of it better: {metric} rose by 0.300" in text
+    assert verdicts(capsys, "b", "a", "--max-drop=0.1")[f"t {metric}"] == "fail"
+    assert verdicts(capsys, "a", "a", "--max-drop=0.1")[f"t {metric}"] == "pass"
+    said = (*arguments, f"--lower-is-better={metric}")
+    assert verdicts(capsys, *said)[f"t {metric}"] == "fail"
+    # What one run's results file says is enough; what two say otherwise is not.
+    results("a", {"t": {metric: True}})
+    assert verdicts(capsys, *arguments)[f"t {metric}"] == "pass"
+    results("b", {"t": {metric: False}})
+    assert verdicts(capsys, *arguments)[f"t {metric}"] == "inconclusive"
+    assert main(["compare", *arguments, "--lower-is-better=depht"]) == 2
+    assert "found no score named depht" in capsys.readouterr().err
+
+
+def test_shares_are_not_compared_with_percent(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    files = {}
+    for name, scale in (("share", 1), ("percent", 100)):
+        rows = [
+            {"id": at, "acc": scale * (at % 3 != 0), "loss": scale * 0.7}
+            for at in range(ROWS)
+        ]
+        files[name] = write(f"{name}.jsonl", rows)
+    for a, b in (("share", "percent"), ("percent", "share")):
+        found = verdicts(capsys, files[a], files[b], "--max-drop=0.1")
+        assert found == {"run": "fails", "all acc": "not comparable"}
+    assert "acc is at most 100 in the baseline and 1 in the candidate" in " ".join(
+        show(capsys, files["percent"], files["share"], "--max-drop=0.1").split()
+    )
+    # A loss has no scale.
+    found = verdicts(
+        capsys, files["percent"], files["share"], "--max-drop=0.1", "--metric=loss"
+    )
+    assert found["all loss"] == "pass"

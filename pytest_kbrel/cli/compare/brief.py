@@ -132,12 +132,10 @@ def _about(comparison: Comparison, side: Side, *, brief: bool = False) -> str:
             "; ".join(filter(None, (side.settings, "" if of_all else side.unpaired))),
             60,
         )
-    missing = side_by_side.unasked_count(comparison, side)
     gates = side_by_side.gate_counts(side, passed=not brief)
     parts = (
         gates.removeprefix("gates: ") if brief else gates,
         side_by_side.change_counts(side),
-        f"{missing} not asked" if missing else "",
     )
     return "; ".join(filter(None, parts))
 

@@ -5,28 +5,44 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 
 from pytest_kbrel import stats
 from pytest_kbrel.bounds import FIGURE
-from pytest_kbrel.catalogue.metrics import Metric
+from pytest_kbrel.catalogue.metrics import Better, Metric
+from pytest_kbrel.catalogue.verdicts import SEVERITY, worst
 from pytest_kbrel.cli.compare.models import ComparedModel
 from pytest_kbrel.cli.compare.pairing import PairedRun, bare_run, corrected_runs
+from pytest_kbrel.cli.compare.shared_rows import Shared, first_of, shared_rows
 from pytest_kbrel.cli.compare.thresholds import Demands
-from pytest_kbrel.foreign import NO_ANSWER, ONE_TASK, SCORE, ScoredCase, ScoredRun
-from pytest_kbrel.gates import decide, fact_changes, verdict_of
-from pytest_kbrel.gates.cases import unjudged
-from pytest_kbrel.gates.figures import Figure, mean_figure
-from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
+from pytest_kbrel.foreign import (
+    NO_ANSWER,
+    ONE_TASK,
+    SCORE,
+    ScoredCase,
+    ScoredRun,
+)
+from pytest_kbrel.gates import decide, verdict_of
+from pytest_kbrel.gates.figures import mean_figure
+from pytest_kbrel.gates.measurement import Measurement, measure_figures
+from pytest_kbrel.gates.rules import gate_result
 from pytest_kbrel.records import (
     CaseResult,
     Change,
+    Gate,
     GateResult,
     Judgement,
+    MetricValue,
     Table,
     Unmatched,
 )
 
-_NAMED = 3
+_NO_CASE = ScoredCase(tables={}, higher={}, repeated={}, unscored={})
+# The ends of the scores at which a gate is worst, by its rule or by whether more is better.
+_WORSE: Mapping[str | bool | None, tuple[int, ...]] = {
+    **{"min": (0,), "max": (1,)},
+    **{True: (0,), False: (1,), None: (0, 1)},
+}
 
 
 def compared_model(run: ScoredRun) -> ComparedModel:
@@ -95,232 +111,236 @@ def _case(
     comparisons: int,
 ) -> tuple[CaseResult, list[str]]:
     """Return a decided case, and what is to know about its rows."""
-    before, after = baseline.cases.get(name), candidate.cases.get(name)
-    result = CaseResult(
+    runs = baseline, candidate
+    cases = [run.cases.get(name, _NO_CASE) for run in runs]
+    shared = {
+        metric: shared_rows(metric, *cases)
+        for metric in cases[1].tables
+        if metric in cases[0].tables
+    }
+    gates = [
+        gate
+        for metric, rows in shared.items()
+        for gate in demands.gates(name, _metric(metric, rows.tables, rows.higher))
+    ]
+    judged, figures = _judge(gates, shared, comparisons)
+    # A metric that is not judged keeps no other from being.
+    required = {gate.metric for gate in gates} or shared.keys()
+    obstacles = [shared[metric].obstacle for metric in shared if metric in required]
+    lacking: tuple[Judgement, Judgement] = ("no baseline", "not run")
+    if not shared and all(name in run.cases for run in runs):
+        lacking = "not comparable", "not comparable"
+        has = [
+            first_of(case.tables) or "no metric that is a number in each row"
+            for case in cases
+        ]
+        why = f"the baseline has {has[0]}, the candidate {has[1]}"
+        obstacles.append(("not comparable", why))
+    for run, other, verdict in zip(runs, reversed(runs), lacking, strict=True):
+        if name not in run.cases:
+            obstacles.append((verdict, f"{run.path} has no case {name}"))
+        judged += tuple(
+            gate_result(
+                gate, verdict, f"not judged: {run.path} has no {metric} in {name}"
+            )
+            for metric, table in other.cases.get(name, _NO_CASE).tables.items()
+            if metric not in shared
+            for gate in demands.gates(
+                name, _metric(metric, [table], other.cases[name].higher.get(metric))
+            )
+        )
+    met = [obstacle for obstacle in obstacles if obstacle]
+    verdicts = [verdict_of(judged, baseline_asked=True), *(of for of, _ in met)]
+    lost, gained = _changes(name, shared.values())
+    return CaseResult(
         id=name,
         suite=candidate.tool,
         probe="test",
         slice="",
-        verdict="pass",
-        n=0,
-    )
-    if before is None:
-        why = f"{baseline.path} has no case {name}"
-        return _unpaired(result, (candidate,), demands, "no baseline", why)
-    if after is None:
-        why = f"{candidate.path} has no case {name}"
-        return _unpaired(result, (baseline,), demands, "not run", why)
-    metrics = [metric for metric in after.tables if metric in before.tables]
-    if not metrics:
-        has = [
-            _first(case.tables) or "no metric that is a number in each row"
-            for case in (before, after)
-        ]
-        why = f"the baseline has {has[0]}, the candidate {has[1]}"
-        return _unpaired(result, (candidate, baseline), demands, "not comparable", why)
-    pairings = tuple(
-        pair(after.tables[metric], before.tables[metric], exact=True)
-        for metric in metrics
-    )
-    notes = _notes(before, after, pairings, (baseline, candidate))
-    lower = before.lower | after.lower
-    figures = tuple(
-        mean_figure(
-            metric,
-            SCORE,
-            (pairing.candidate, pairing.baseline),
-            member=member,
-            better="lower" if metric in lower else "higher",
-            undefined="no row",
-        )
-        for member, (metric, pairing) in enumerate(zip(metrics, pairings, strict=True))
-    )
-    tables = tuple(after.tables[metric] for metric in metrics)
-    measurement = measure_figures(
-        figures, tables, pairings, alpha=stats.sidak(comparisons)
-    )
-    gates = [
-        gate
-        for metric in metrics
-        for gate in demands.gates(
-            name,
-            _metric(
-                metric, (before.tables[metric], after.tables[metric]), metric in lower
-            ),
-        )
-    ]
-    # A metric that is not judged keeps no other from being.
-    required = {gate.metric for gate in gates} or set(metrics)
-    by_metric = dict(zip(metrics, pairings, strict=True))
-    why = _too_few(
-        before,
-        after,
-        {metric: by_metric[metric] for metric in metrics if metric in required},
-    )
-    judged = decide(
-        gates,
-        measurement,
-        obstacle=("not comparable", why) if why else None,
-        comparisons=comparisons,
-    )
-    judged += _one_sided(name, (baseline, candidate), demands)
-    lost, gained = _changes(name, figures, pairings)
-    widest = max(
-        pairings, key=lambda pairing: len(pairing.added) + len(pairing.unasked)
-    )
-    return dataclasses.replace(
-        result,
-        verdict=verdict_of(judged, baseline_asked=True),
-        n=max(len(table.rows) for table in tables),
-        metrics=measurement.values,
+        verdict="invalid" if "invalid" in verdicts else worst(verdicts),
+        n=max((len(rows.tables[1].rows) for rows in shared.values()), default=0),
+        metrics=figures,
         gates=judged,
         lost=lost,
         gained=gained,
-        unmatched=Unmatched(added=widest.added, unasked=widest.unasked),
-    ), ([f"not comparable: {why}", *notes] if why else notes)
+        unmatched=max(
+            (
+                Unmatched(added=rows.pairing.added, unasked=tuple(rows.lost))
+                for rows in shared.values()
+            ),
+            key=lambda of: len(of.added) + len(of.unasked),
+            default=Unmatched(),
+        ),
+    ), [*map(": ".join, met), *_notes(cases, shared, runs)]
 
 
-def _unpaired(
-    result: CaseResult,
-    runs: Sequence[ScoredRun],
-    demands: Demands,
-    verdict: Judgement,
-    why: str,
-) -> tuple[CaseResult, list[str]]:
-    """Return a case that cannot be compared; its gates are those on the metrics of the first run with any."""
-    case = next((of for run in runs if (of := run.cases[result.id]).tables), None)
-    judged = (
-        ()
-        if case is None
-        else _unjudged(result.id, case, case.tables, demands, verdict, why)
-    )
-    return dataclasses.replace(result, verdict=verdict, gates=judged), [
-        f"{verdict}: {why}"
-    ]
+def _judge(
+    gates: Sequence[Gate], shared: Mapping[str, Shared], comparisons: int
+) -> tuple[tuple[GateResult, ...], tuple[MetricValue, ...]]:
+    """Return the gates judged, and the figures over the rows that both runs have.
+
+    A gate has its worst verdict over these rows, and with the rows that the candidate lost at either end of
+    what they may be: so no verdict is better for a row that is not there. Where it is not known which way a
+    metric is better, both are tried, and a loss in the other one is no pass.
+    """
+    ends = (None, 0, 1) if any(rows.lost for rows in shared.values()) else (None,)
+    unknown = any(rows.higher is None for rows in shared.values())
+    alpha = stats.sidak(comparisons)
+    options = [_blocked(gate, shared[gate.metric]) for gate in gates]
+    for end, turned in product(ends, (False, True) if unknown else (False,)):
+        measurement = _measured(shared, end, alpha=alpha, turned=turned)
+        judged = decide(gates, measurement, comparisons=comparisons)
+        for of_gate, result in zip(options, judged, strict=True):
+            rows, reason = shared[result.metric], result.reason
+            if turned and (rows.higher is not None or result.verdict == "pass"):
+                continue
+            if rows.lost and end is not None:
+                reason = (
+                    f"with {len(rows.lost)} lost rows at {rows.bounds[end]:g}, {reason}"
+                )
+            if turned:
+                result = dataclasses.replace(result, verdict="inconclusive")
+                reason = f"were less of it better: {reason}"
+            of_gate.append(dataclasses.replace(result, reason=reason))
+    return tuple(
+        of_gate[0]
+        if shared[of_gate[0].metric].obstacle
+        else min(of_gate, key=lambda one: SEVERITY.index(one.verdict))
+        for of_gate in options
+    ), _measured(shared, alpha=alpha).values
 
 
-def _one_sided(
-    name: str, runs: tuple[ScoredRun, ScoredRun], demands: Demands
-) -> tuple[GateResult, ...]:
-    """Return the gates on metrics of a case that only the baseline or only the candidate has."""
-    judged: tuple[GateResult, ...] = ()
-    verdicts: tuple[Judgement, Judgement] = ("not run", "no baseline")
-    for run, other, verdict in zip(runs, reversed(runs), verdicts, strict=True):
-        case = run.cases[name]
-        for metric in (
-            one for one in case.tables if one not in other.cases[name].tables
-        ):
-            why = f"{other.path} has no {metric} in {name}"
-            judged += _unjudged(name, case, [metric], demands, verdict, why)
-    return judged
+def _blocked(gate: Gate, rows: Shared) -> list[GateResult]:
+    """Return what keeps a gate from a better verdict, whatever the scores are."""
+    if rows.obstacle:
+        verdict, why = rows.obstacle
+        return [gate_result(gate, verdict, f"not judged: {why}")]
+    ends = _WORSE.get(gate.rule, _WORSE[rows.higher])
+    if rows.lost and any(math.isinf(rows.bounds[end]) for end in ends):
+        why = f"a score of {gate.metric} may be any number, and {len(rows.lost)} rows have none"
+        return [gate_result(gate, "invalid", f"not judged: {why}")]
+    return []
 
 
-def _unjudged(
-    name: str,
-    case: ScoredCase,
-    metrics: Iterable[str],
-    demands: Demands,
-    verdict: Judgement,
-    why: str,
-) -> tuple[GateResult, ...]:
-    """Return the gates on some metrics of a case, all with the same verdict."""
-    gates = [
-        gate
-        for metric in metrics
-        for gate in demands.gates(
-            name, _metric(metric, (case.tables[metric],), metric in case.lower)
+def _measured(
+    shared: Mapping[str, Shared],
+    end: int | None = None,
+    *,
+    alpha: float,
+    turned: bool = False,
+) -> Measurement:
+    """Measure the rows that both runs have, also those lost at an ``end`` of their scores.
+
+    ``turned``: of what is not known to be better the more there is, less is better.
+    """
+    pairings = [rows.completed(end) for rows in shared.values()]
+    figures = [
+        mean_figure(
+            rows.metric,
+            SCORE,
+            (pairing.candidate, pairing.baseline),
+            member=member,
+            better=_better(not turned if rows.higher is None else rows.higher),
+            undefined="no row",
+        )
+        for member, (rows, pairing) in enumerate(
+            zip(shared.values(), pairings, strict=True)
         )
     ]
-    return tuple(
-        dataclasses.replace(gate, verdict=verdict) for gate in unjudged(gates, why)
-    )
+    # A gate that compares with no baseline is about the same rows: others were never there to be lost.
+    tables = [pairing.candidate for pairing in pairings]
+    return measure_figures(figures, tables, pairings, alpha=alpha)
 
 
-def _metric(name: str, tables: Sequence[Table], less_is_better: bool) -> Metric:
+def _better(higher: bool | None) -> Better:
+    return "lower" if higher is False else "higher"
+
+
+def _metric(name: str, tables: Sequence[Table], higher: bool | None) -> Metric:
     """Return what is to know of a metric to read gates on it: its values say what they may be."""
     values = {row.values[0] for table in tables for row in table.rows}
     return Metric(
         name=name,
-        better="lower" if less_is_better else "higher",
+        better=_better(higher),
         about="A metric of another tool.",
         low=0.0 if min(values, default=0.0) >= 0 else -FIGURE,
         high=1.0 if values <= {0.0, 1.0} else math.inf,
     )
 
 
-def _too_few(
-    before: ScoredCase, after: ScoredCase, pairings: Mapping[str, Pairing]
-) -> str:
-    for metric, pairing in pairings.items():
-        rows = max(len(after.tables[metric].rows), len(before.tables[metric].rows))
-        shared = len(pairing.baseline.rows)
-        if 2 * shared < rows or not shared:
-            return f"{shared} of {rows} rows of {metric} are in both runs and asked alike; allowed: half or more"
-    return ""
-
-
 def _notes(
-    before: ScoredCase,
-    after: ScoredCase,
-    pairings: Sequence[Pairing],
+    cases: Sequence[ScoredCase],
+    shared: Mapping[str, Shared],
     runs: tuple[ScoredRun, ScoredRun],
 ) -> list[str]:
     """Return what was left out or counted otherwise than a reader may expect, each with its first rows."""
-    asked_otherwise = (
-        "asked otherwise (another prompt, document or target) and not compared"
-    )
-    notes = []
+    notes = [
+        f"{metric}: taken to be better the higher it is; allowed: --lower-is-better {metric}"
+        for metric, rows in shared.items()
+        if rows.higher is None
+    ]
     for words, ids in (
-        (asked_otherwise, [pairing.differing for pairing in pairings]),
-        ("only in the candidate", [pairing.added for pairing in pairings]),
-        ("only in the baseline", [pairing.unasked for pairing in pairings]),
+        (
+            "asked otherwise (another prompt, document or target), and count as lost",
+            [rows.pairing.differing for rows in shared.values()],
+        ),
+        ("only in the candidate", [rows.pairing.added for rows in shared.values()]),
+        (
+            "without a score in the candidate alone, and count as lost",
+            [
+                set(rows.lost).difference(rows.pairing.differing)
+                for rows in shared.values()
+            ],
+        ),
     ):
-        if rows := dict.fromkeys(one for of_metric in ids for one in of_metric):
-            notes.append(f"{len(rows)} rows are {words}: {_first(rows)}")
-    for case, run in ((before, runs[0]), (after, runs[1])):
-        if case.repeated:
+        if named := dict.fromkeys(
+            one for of_metric in ids for one in sorted(of_metric)
+        ):
+            notes.append(f"{len(named)} rows are {words}: {first_of(named)}")
+    for case, run in zip(cases, runs, strict=True):
+        if repeated := {id_ for ids in case.repeated.values() for id_ in ids}:
             notes.append(
-                f"{run.path}: {case.repeated} ids have several rows, of which the mean counts"
+                f"{run.path}: {len(repeated)} ids have several rows, of which the mean counts"
             )
         lacking: dict[tuple[str, ...], list[str]] = {}
-        for metric, unscored in case.unscored:
-            lacking.setdefault(unscored, []).append(metric)
+        for metric, unscored in case.unscored.items():
+            lost = shared[metric].lost if metric in shared else ()
+            if left := tuple(one for one in unscored if one not in lost):
+                lacking.setdefault(left, []).append(metric)
         notes += [
-            f"{run.path}: {len(ids)} rows have no {_first(metrics)} and are left out: {_first(ids)}"
+            f"{run.path}: {len(ids)} rows have no {first_of(metrics)} and are left out: {first_of(ids)}"
             for ids, metrics in lacking.items()
         ]
-        if alone := case.tables.keys() - (before.tables.keys() & after.tables.keys()):
-            notes.append(f"only {run.path} has {_first(sorted(alone))}, not compared")
+        if alone := case.tables.keys() - shared.keys():
+            notes.append(f"only {run.path} has {first_of(sorted(alone))}, not compared")
     return notes
 
 
-def _first(names: Iterable[str]) -> str:
-    listed = list(names)
-    return ", ".join(listed[:_NAMED]) + (
-        f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-    )
-
-
 def _changes(
-    name: str, figures: Sequence[Figure], pairings: Sequence[Pairing]
+    name: str, shared: Iterable[Shared]
 ) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
     """Return the rows lost and gained by the first metric that is right or wrong.
 
     They have the task in their ids, since the first row of one task is no row of another.
     """
-    for figure, pairing in zip(figures, pairings, strict=True):
-        if figure.rate:
-            lost, gained = (
-                tuple(_row_change(name, change) for change in changes)
-                for changes in fact_changes(None, pairing)
-            )
-            return lost, gained
-    return (), ()
-
-
-def _row_change(name: str, change: Change) -> Change:
-    return dataclasses.replace(
-        change,
-        fact_id=change.fact_id if name == ONE_TASK else f"{name}/{change.fact_id}",
-        expected="" if change.expected == NO_ANSWER else change.expected,
+    changes: tuple[list[Change], list[Change]] = ([], [])
+    rates = (
+        rows for rows in shared if mean_figure(rows.metric, SCORE, rows.tables).rate
     )
+    if (rate := next(rates, None)) is not None:
+        for new, old in rate.completed(int(rate.higher is False)).rows:
+            if new.values != old.values:
+                change = Change(
+                    fact_id=new.fact_id
+                    if name == ONE_TASK
+                    else f"{name}/{new.fact_id}",
+                    question=new.question,
+                    expected="" if new.expected == NO_ANSWER else new.expected,
+                    old_answer=old.answer,
+                    new_answer=new.answer,
+                )
+                changes[(new.values > old.values) == (rate.higher is not False)].append(
+                    change
+                )
+    lost, gained = map(tuple, changes)
+    return lost, gained

@@ -31,6 +31,7 @@ from pytest_kbrel.gates import (
     with_looks_told,
 )
 from pytest_kbrel.gates.cases import obstacle_to
+from pytest_kbrel.gates.rules import gate_result
 from pytest_kbrel.gates.waivers import under_waivers
 from pytest_kbrel.records import (
     NOT_KNOWN,
@@ -76,11 +77,16 @@ class PairedRun:
 
     @property
     def fails(self) -> bool:
-        """True if a gate of the candidate fails against the baseline unwaived, or a waiver has expired."""
+        """True if a gate of the candidate fails against the baseline unwaived, or a waiver has expired.
+
+        A case that a run of ours lacks is a failure: a blessed run does not say which gates it had.
+        """
         # The first one is the baseline: what it lacks is a failure.
         failures = failing(compared=True, strict=self.strict)
         return any(
-            case.expired or any(gate.verdict in failures for gate in case.gates)
+            case.expired
+            or (case.verdict == "not run" and self.unit == "fact")
+            or any(gate.verdict in failures for gate in case.gates)
             for case in self.run.cases
             if not case.waived
         )
@@ -102,8 +108,13 @@ def pair_runs(
     runs, obstacles = [], []
     for side in candidates.values():
         cases = decide_outcomes(side, baseline.run, family)
-        runs.append(_run_of(side, cases, baseline.run, name))
-        obstacles.append(_obstacles(side, cases, baseline.run))
+        why = f"{name} has this case, and the candidate does not"
+        lacking = _not_run(baseline, side, why)
+        runs.append(_run_of(side, [*cases, *lacking], baseline.run, name))
+        obstacles.append(
+            _obstacles(side, cases, baseline.run)
+            | {case.nodeid: f"not run: {why}" for case in lacking}
+        )
     return corrected_runs(list(candidates), runs, obstacles, strict=strict)
 
 
@@ -192,6 +203,34 @@ def decide_outcomes(
         against = _against(side.run, baseline, members, comparisons)
         cases.append(decide_aggregate(aggregate, members, against))
     return cases
+
+
+def _not_run(
+    baseline: RecordedOutcomes, candidate: RecordedOutcomes, why: str
+) -> list[CaseResult]:
+    """Return the cases that only the baseline has, with their gates as far as it knows them."""
+    there = _by_key(candidate)
+    return [
+        CaseResult(
+            id=case.id,
+            suite=case.suite,
+            probe=case.probe,
+            slice=case.slice,
+            verdict="not run",
+            n=0,
+            gates=tuple(gate_result(gate_of(of), "not run", why) for of in case.gates),
+            aggregate=isinstance(case, AggregateCase),
+        )
+        for key, case in _by_key(baseline).items()
+        if key not in there
+    ]
+
+
+def _by_key(side: RecordedOutcomes) -> dict[str, CaseResult | AggregateCase]:
+    return {
+        **{case_key(of.suite, of.id): of for of in side.cases},
+        **{case_key(of.suite, of.id): of for of in side.aggregates},
+    }
 
 
 def _obstacles(
@@ -323,7 +362,7 @@ def outcomes_of(path: Path) -> RecordedOutcomes:
     return side
 
 
-def gate_of(result: GateResult) -> Gate:
+def gate_of(result: Gate | GateResult) -> Gate:
     """Return the gate of a gate's result."""
     return Gate(
         metric=result.metric,

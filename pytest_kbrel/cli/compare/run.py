@@ -163,10 +163,10 @@ def _run_recorded(options: argparse.Namespace) -> int:
     if (first := recorded.pop((1, models[0].name), None)) is not None:
         strict = options.inconclusive == "fail"
         pairs = pair_runs(first, recorded, models[0].name, strict=strict)
-    if options.exit_code and not pairs:
+    if options.exit_code and (unpaired or not pairs):
         reasons = [f"{models[at - 1].name}: {why}" for at, why in unpaired.items()]
         raise KbrelError(
-            "--exit-code: no gate can be judged, since no two runs can be paired: "
+            "--exit-code: no gate can be judged of runs that cannot be paired: "
             f"{'; '.join(reasons)}"
         )
     document = report_json(models, tables, correlated, pairs)

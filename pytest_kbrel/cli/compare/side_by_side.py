@@ -123,7 +123,9 @@ def _results(
         decided = {
             (PurePath(case.suite).name, case.id): case for case in pair.run.cases
         }
-    return {nodeids[key]: decided.get(key) or case for key, case in model.cases.items()}
+    results = {nodeids[key]: case for key, case in decided.items() if key in nodeids}
+    own = {nodeids[key]: decided.get(key) or case for key, case in model.cases.items()}
+    return results | own
 
 
 def _united(suite: str, results: Sequence[CaseResult]) -> CaseResult:

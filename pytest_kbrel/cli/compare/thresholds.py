@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pytest_kbrel.bounds import FIGURE, Bounds
 from pytest_kbrel.catalogue.metrics import Metric
-from pytest_kbrel.catalogue.rules import GATE_RULES, THRESHOLDS
-from pytest_kbrel.errors import nearest
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.facts.located import Node, read_document, unknown
 from pytest_kbrel.foreign import ONE_TASK, names_metric
 from pytest_kbrel.records import Gate, Rule, record
 from pytest_kbrel.suites.gates import merged_gates, metric_gates
 
+_TEXT = re.compile("(?:within:)?([^:,]+)(?:,beyond:([^:,]+))?")
 _BOUND = Bounds(0, FIGURE, whole=False)
 
 
@@ -23,23 +24,13 @@ def threshold(rule: Rule, text: str) -> Gate:
 
     The text is ``0.05`` or ``within:0.08,beyond:0.02``.
     """
+    written = _TEXT.fullmatch(text)
+    if written is None:
+        raise ValueError(f"found {text!r}; allowed: NUMBER or within:N,beyond:N")
     allowed = GATE_RULES[rule]
-    parts = [part.strip().partition(":") for part in text.split(",")]
-    if len(parts) == 1 and not parts[0][1]:
-        parts = [("within", ":", parts[0][0])]
-    numbers: dict[str, float] = {}
     bounds = Bounds(0, 1, whole=False) if allowed.ratio else _BOUND
-    for name, _, value in parts:
-        if name not in THRESHOLDS or name in numbers:
-            raise ValueError(
-                f"found {text!r}{nearest(name, THRESHOLDS)}; allowed: NUMBER or within:N,beyond:N"
-            )
-        numbers[name] = bounds.number(value)
-    if "within" not in numbers:
-        raise ValueError(
-            f"found {text!r} without within; allowed: NUMBER or within:N,beyond:N"
-        )
-    within, beyond = numbers["within"], numbers.get("beyond")
+    within = bounds.number(written[1])
+    beyond = bounds.number(written[2]) if written[2] else None
     if beyond is not None and within and allowed.allows_more * (within - beyond) <= 0:
         raise ValueError(f"found {text!r}; allowed: beyond allows less than within")
     return Gate(metric="", rule=rule, bound=within, beyond=beyond)
