@@ -1,17 +1,14 @@
-"""What several workers bring, what dealing costs at each item, and what joining shards takes.
+"""What several workers bring, and what joining shards takes.
 
     OMP_NUM_THREADS=1 python benchmarks/scaling.py workers --rounds 3
     OMP_NUM_THREADS=1 python benchmarks/scaling.py workers --facts 1500 900 600 500 400 300 200 200 150 100
-    OMP_NUM_THREADS=1 python benchmarks/scaling.py items
     OMP_NUM_THREADS=1 python benchmarks/scaling.py merge
 
 ``workers``: requests a second of the embedded checkpoint, from the moment when the first process has loaded
 it to the end of the last item. ``--facts`` has the number of facts of each case; without it one case has
-nearly all. Beside one worker and two of them stand: two workers whose items pytest-xdist deals, so that one
-of them has the large case; two sessions that begin at the same time and share nothing, which is what the
-machine itself allows; and one worker with two threads. Each run begins with an empty store. ``items``: CPU
-and wall seconds of a whole run of many small cases of a scripted model over two workers, dealt by this
-package and by pytest-xdist. ``merge`` is ``merge.py``, whose arguments may follow.
+nearly all. Beside one worker and two of them stand: two sessions that begin at the same time and share
+nothing, which is what the machine itself allows; and one worker with two threads. Each run begins with an
+empty store. ``merge`` is ``merge.py``, whose arguments may follow.
 
 The ways take turns, and the figures are medians. The machine should have nothing else to do.
 """
@@ -21,13 +18,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -44,13 +39,10 @@ FRAMES = (
 )
 SMALL_FACTS = 5
 ONE_LARGE = [2000, *[SMALL_FACTS] * 4]
-# A plugin of the measured runs: when a model was loaded, and when the latest item ended. With ALONE set the
-# items are dealt by pytest-xdist.
+# A plugin of the measured runs: when a model was loaded, and when the latest item ended.
 CLOCK = """\
 import os, time
 from pathlib import Path
-
-import pytest
 
 
 def note(what):
@@ -73,13 +65,6 @@ def pytest_collection_finish(session):
 def pytest_runtest_logreport(report):
     note("ended")
 
-
-@pytest.hookimpl(tryfirst=True, optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
-    if "ALONE" in os.environ:
-        from xdist.scheduler import LoadScheduling
-
-        return LoadScheduling(config, log)
 """
 
 
@@ -99,9 +84,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="of each case (default: 2000 5 5 5 5)",
     )
     of_workers.add_argument("--rounds", type=int, default=3)
-    of_items = commands.add_parser("items", help="overhead of an item")
-    of_items.add_argument("--cases", type=int, default=500)
-    of_items.add_argument("--rounds", type=int, default=3)
     commands.add_parser("merge", help="64 shards joined", add_help=False)
     given, others = parser.parse_known_args(arguments)
     if given.command == "merge":
@@ -115,10 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         folder = Path(name)
         (folder / "pytest.ini").write_text("[pytest]\n")
         (folder / "scaling_clock.py").write_text(CLOCK)
-        if given.command == "workers":
-            workers(folder, given.facts, given.rounds)
-        else:
-            items(folder, given.cases, given.rounds)
+        workers(folder, given.facts, given.rounds)
 
 
 def workers(folder: Path, facts: Sequence[int], rounds: int) -> None:
@@ -128,9 +107,6 @@ def workers(folder: Path, facts: Sequence[int], rounds: int) -> None:
     ways: dict[str, Callable[[], float]] = {
         one: lambda: rate_of(folder, [Session(folder, "a")]),
         "two workers": lambda: rate_of(folder, [Session(folder, "a", "-n2")]),
-        "two workers, dealt by xdist": lambda: rate_of(
-            folder, [Session(folder, "a", "-n2", ALONE="1")]
-        ),
         "two sessions": lambda: rate_of(
             folder, [Session(folder, "a"), Session(folder, "b")]
         ),
@@ -146,33 +122,6 @@ def workers(folder: Path, facts: Sequence[int], rounds: int) -> None:
         median = statistics.median(figures)
         listed = ", ".join(f"{figure:.1f}" for figure in figures)
         print(f"| {way} | {median:.1f} | {listed} | {median / twice:.3f} |")
-
-
-def items(folder: Path, cases: int, rounds: int) -> None:
-    """Print what a run of small cases takes, dealt by this package and by xdist alone."""
-    write_suite(folder, [SMALL_FACTS] * cases)
-    rule = {"default": {"text": "unsure", "probability": 0.5}}
-    (folder / "model.jsonl").write_text(json.dumps(rule) + "\n")
-    wall: dict[str, list[float]] = {}
-
-    def cpu_of(way: str, **environment: str) -> float:
-        before, started = _cpu(), time.perf_counter()
-        Session(folder, "a", "-n2", model="scripted/model.jsonl", **environment).wait()
-        wall.setdefault(way, []).append(time.perf_counter() - started)
-        return _cpu() - before
-
-    own, other = "dealt by this package", "dealt by xdist"
-    cpu = in_turns(
-        {own: lambda: cpu_of(own), other: lambda: cpu_of(other, ALONE="1")}, rounds
-    )
-    print(f"| {cases} items | CPU seconds | seconds |")
-    print("|---|--:|--:|")
-    for way in cpu:
-        print(
-            f"| {way} | {statistics.median(cpu[way]):.1f} | {statistics.median(wall[way]):.1f} |"
-        )
-    more = statistics.median(cpu[own]) - statistics.median(cpu[other])
-    print(f"\nan item costs {1000 * more / cases:.1f} ms of CPU more")
 
 
 def in_turns(
@@ -195,7 +144,6 @@ class Session:
         folder: Path,
         name: str,
         *flags: str,
-        model: str = "reference",
         **environment: str,
     ) -> None:
         self.folder = folder / name
@@ -207,7 +155,7 @@ class Session:
             "-m",
             "pytest",
             "scaling.kb.yaml",
-            f"--kb-model={model}",
+            "--kb-model=reference",
             *flags,
         ]
         line += [f"--kb-output-path={name}/report", f"--kb-use-cache={name}/store"]
@@ -272,11 +220,6 @@ def write_suite(folder: Path, sizes: Sequence[int]) -> None:
 def _name(number: int) -> str:
     syllables = ("ba", "de", "fi", "go", "lu", "ma", "ne", "ri", "so", "tu")
     return "".join(syllables[int(digit)] for digit in f"{number:04}").capitalize()
-
-
-def _cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

@@ -297,8 +297,8 @@ ROOMS: dict[str, Room] = {
     ),
     "session": Room(
         "what pytest and kbrel merge share: asking and deciding a case, the run of a session, its files",
-        "__init__ baselines bounds catalogue errors evaluation facts gates metrics models probes records "
-        "replay reports resources serialization settings suites words",
+        "__init__ baselines bounds catalogue errors evaluation facts gates metrics models planning "
+        "probes records replay reports resources serialization settings suites words",
     ),
     "cli": Room(
         "the command kbrel, a module a subcommand",

@@ -129,7 +129,7 @@ def ask_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> ProbeResult:
 
     Raises ``ModelError`` if the model cannot be opened.
     """
-    from pytest_kbrel.probes import run_case
+    from pytest_kbrel.probes import run_part
 
     nodeid = f"{case.suite}::{case.id}"
 
@@ -140,7 +140,7 @@ def ask_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> ProbeResult:
         ask = dataclasses.replace(one.ask, to=one.ask.to or BASELINE)
         return dataclasses.replace(one, ask=ask)
 
-    return run_case(case, ask, lambda exchanges: keep(list(map(marked, exchanges))))
+    return run_part(case, ask, lambda exchanges: keep(list(map(marked, exchanges))))
 
 
 def baseline_of(case: Case, result: ProbeResult, pool: ModelPool) -> Baseline:

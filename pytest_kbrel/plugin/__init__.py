@@ -44,13 +44,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(fixtures, "kbrel-fixtures")
     options.take_further_runs(config)
     if hasattr(config, "workerinput"):
-        if options.DEALT in config.workerinput:
-            from pytest_kbrel.plugin.hidden_items import HiddenItems
+        if options.SHARING in config.workerinput:
+            from pytest_kbrel.plugin.ahead import AskAhead
 
-            workers, split = config.workerinput[options.DEALT]
-            config.pluginmanager.register(
-                HiddenItems(workers, split=split), "kbrel-hidden-items"
-            )
+            config.pluginmanager.register(AskAhead(), "kbrel-ahead")
         return
     named = [text for text in config.args if _YAML in text.lower()]
     if named:

@@ -16,6 +16,7 @@ from pytest_kbrel.evaluation.model_pool import (
 )
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import AnswersSpec
+from pytest_kbrel.models.cache.store import network_of
 from pytest_kbrel.models.registry import backend_of
 from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.plugin.controller import Recorder
@@ -63,24 +64,27 @@ def start(config: pytest.Config) -> None:
         recorder.counts = reporter.counts
         config.pluginmanager.register(reporter, "kbrel-progress")
     if config.pluginmanager.hasplugin("xdist"):
-        splits = may_split(config, settings)
-        distribution = Distribution(recorder, settings, may_split=splits)
+        shares = may_share(config, settings)
+        distribution = Distribution(recorder, settings, may_share=shares)
         recorder.stop_workers = distribution.stop
         config.pluginmanager.register(distribution, "kbrel-distribution")
 
 
-def may_split(config: pytest.Config, settings: Settings) -> bool:
-    """Return True if the workers of a session may ask parts of a case, which one of them then decides.
+def may_share(config: pytest.Config, settings: Settings) -> bool:
+    """Return True if the workers of a session may share cases: ask them ahead of the items, which then decide.
 
-    Where failures end the session or a case ends before all is asked, asking ahead would be for nothing.
+    Where failures end the session or a case ends before all is asked, asking ahead would be for nothing. In
+    a network folder nothing tells that a worker has died.
     """
     if settings.from_run is not None or settings.until_decided:
         return False
-    asked = not any(
+    if network_of(settings.output_path):
+        return False
+    is_asked = not any(
         backend_of(text) is ANSWERS
         for text in (settings.model, settings.baseline_model)
     )
-    return asked and not config.getoption("maxfail", 0)
+    return is_asked and not config.getoption("maxfail", 0)
 
 
 def start_plan(config: pytest.Config) -> None:

@@ -18,6 +18,7 @@ from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Case, ProbeName, Suite
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.settings import Settings
+from pytest_kbrel.words import in_suite
 
 Check = Callable[[Case], object]
 # The suites that this process collected, by node id.
@@ -143,3 +144,9 @@ def case_of(item: pytest.Item) -> Case | None:
     callspec = getattr(item, "callspec", None)
     case = callspec.params.get("kb_case") if callspec is not None else None
     return case if isinstance(case, Case) else None
+
+
+def is_shared(item: pytest.Item) -> bool:
+    """Return True if the workers share the case of an item: one of a suite, and nothing may skip it."""
+    marks = ("skip", "skipif")
+    return in_suite(item.nodeid) and not any(map(item.get_closest_marker, marks))

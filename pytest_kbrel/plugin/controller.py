@@ -39,8 +39,12 @@ from pytest_kbrel.plugin.fixtures import (
 )
 from pytest_kbrel.plugin.junit import complete_junit
 from pytest_kbrel.plugin.options import find_suites, is_on_command_line
-from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
-from pytest_kbrel.plugin.parts import Dealing, dealing_of
+from pytest_kbrel.plugin.output_folder import (
+    SpoolDirectory,
+    ahead_mark,
+    move_aside,
+    move_back,
+)
 from pytest_kbrel.plugin.preflight import check_suites, selected, unused_flags
 from pytest_kbrel.plugin.summary import write_run
 from pytest_kbrel.plugin.termination import TERMINATED, Termination
@@ -158,18 +162,6 @@ class Recorder:
         results.notes |= dict.fromkeys((*self._unused, *changed))
         self._spool_directory.start()
 
-    def dealing_of(
-        self, nodeids: Sequence[str], workers: int, *, split: bool
-    ) -> Dealing:
-        """Return how the items that the workers collected are dealt to them."""
-        return dealing_of(
-            nodeids,
-            self._results.suites,
-            workers,
-            split=split,
-            shard=self._settings.shard,
-        )
-
     def add_news(self, news: News) -> None:
         """Add what a worker tells of its models, with an item or at its end."""
         self._note_models(news)
@@ -178,6 +170,10 @@ class Recorder:
     def note_down(self, worker_id: str) -> None:
         """Note that a worker has ended, which then asks nothing any more."""
         note_end(self._spool_directory.folder / f"{worker_id}{worker.COUNTS_SUFFIX}")
+
+    def asked_ahead(self, worker_id: str) -> bool:
+        """Return True if a worker has died while it asked ahead of its items."""
+        return ahead_mark(self._spool_directory.folder, worker_id).exists()
 
     def pytest_report_header(self) -> list[str]:
         """Return the models of the run, and remarks about model arguments without effect."""

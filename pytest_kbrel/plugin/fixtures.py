@@ -22,9 +22,8 @@ T = TypeVar("T")
 Metric = Callable[["Fact"], float]
 results_key = pytest.StashKey["list[CaseResult]"]()
 runner_key = pytest.StashKey["CaseRunner"]()
-# Of an item whose case is asked in parts: the part that is asked now, as its first fact and how many, or None
-# where all have been asked.
-part_key = pytest.StashKey["tuple[int, int] | None"]()
+# Of an item that is run to ask cases of its suite ahead, and not to decide its own.
+ahead_key = pytest.StashKey[bool]()
 # Of a process whose model cannot be used: the test whose report says why.
 _explained_key = pytest.StashKey[str]()
 
@@ -105,10 +104,11 @@ def kb_check(
     ) -> CaseResult:
         from pytest_kbrel.records import Case
 
-        part = request.node.stash.get(part_key, None)
-        if part is not None and isinstance(case, Case):
-            _or_fail(lambda: _kb_runner.ask_part(case, *part))
-            pytest.skip("a part of a case decides nothing")
+        if request.node.stash.get(ahead_key, False):
+            assert isinstance(case, Case)
+            suite = case.suite
+            _or_fail(lambda: _kb_runner.ask_units(suite))
+            pytest.skip("nothing is decided ahead")
 
         def decide() -> CaseResult:
             if isinstance(case, Case):

@@ -19,9 +19,9 @@ from pytest_kbrel.words import DEFAULT_CACHE, DEFAULT_OUTPUT, NO_BUDGET, SUITE_S
 
 begun_key = pytest.StashKey[tuple[str, str]]()
 # Keys of xdist's ``workerinput``: the day, since midnight may pass before a worker starts, and the run's id;
-# to how many workers items are dealt, and whether large cases are split.
+# and whether the workers share the cases.
 BEGUN = "kbrel_begun"
-DEALT = "kbrel_dealt"
+SHARING = "kbrel_sharing"
 # The key of xdist's ``workeroutput`` for what the worker has not told with an item.
 NEWS = "kbrel_news"
 # The attribute of pytest's options for the recorded runs behind the first one of --kb-from-run.

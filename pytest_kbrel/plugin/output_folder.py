@@ -28,6 +28,11 @@ def spool_folder(output: Path, run: str) -> Path:
     return output / PARTS / run
 
 
+def ahead_mark(folder: Path, worker: str) -> Path:
+    """Return the file in the folder of spool files that is there while a worker asks ahead of its items."""
+    return folder / f"{worker}.ahead"
+
+
 class SpoolDirectory:
     """The spool files of one run, beside those of other runs that write their reports to the same folder.
 

@@ -10,6 +10,7 @@ from pytest_kbrel.evaluation.answer_counts import AnswerCounts
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep
 from pytest_kbrel.evaluation.model_under_test import ModelUnderTest
 from pytest_kbrel.plugin import collection
+from pytest_kbrel.plugin.options import SHARING
 from pytest_kbrel.plugin.output_folder import spool_folder
 from pytest_kbrel.records import Case, CaseResult, Suite
 from pytest_kbrel.session.case_asker import CaseAsker
@@ -25,7 +26,8 @@ class CaseRunner(CaseAsker):
 
     def __init__(self, session: pytest.Session, settings: Settings) -> None:
         config = session.config
-        worker = getattr(config, "workerinput", {}).get("workerid", "main")
+        sent = getattr(config, "workerinput", {})
+        worker = sent.get("workerid", "main")
         super().__init__(
             settings,
             root=config.rootpath,
@@ -35,8 +37,20 @@ class CaseRunner(CaseAsker):
                 config, [item.nodeid for item in session.items], settings
             ),
         )
-        if hasattr(config, "workerinput"):
+        if sent:
             self.pool.counts = AnswerCounts(self.spool_path.with_suffix(COUNTS_SUFFIX))
+        if SHARING in sent:
+            from pytest_kbrel.plugin.preflight import selected
+            from pytest_kbrel.session.units import units_of
+
+            shared = [
+                item.nodeid for item in session.items if collection.is_shared(item)
+            ]
+            self.units = units_of(
+                selected(suites_of(config, shared, settings), shared),
+                sent["workercount"],
+                settings.shard,
+            )
         self.model = ModelUnderTest(self.pool)
         let_threads_sleep()
 

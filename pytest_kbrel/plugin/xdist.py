@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import signal
 import sys
@@ -13,13 +12,15 @@ import pytest
 
 from pytest_kbrel.evaluation.model_pool import News
 from pytest_kbrel.plugin.gpus import deal_gpus, gpus_each
-from pytest_kbrel.plugin.options import BEGUN, DEALT, NEWS, begun
+from pytest_kbrel.plugin.options import BEGUN, NEWS, SHARING, begun
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.settings import Settings
 
 if TYPE_CHECKING:
     from pytest_kbrel.plugin.controller import Recorder
 
+# The outcome that plugins give items that are run again.
+_AGAIN = "rerun"
 # Seconds that the workers of a stopped session have to end before they are killed.
 PATIENCE = 1.0
 
@@ -28,32 +29,35 @@ class Distribution:
     """Hooks of xdist's controller. Registered only where xdist is."""
 
     def __init__(
-        self, recorder: Recorder, settings: Settings, *, may_split: bool = False
+        self, recorder: Recorder, settings: Settings, *, may_share: bool = False
     ) -> None:
-        """With ``may_split`` large cases are split among the workers."""
+        """With ``may_share`` the workers share the cases of suites: any of them asks any facts."""
         self._recorder = recorder
         self._settings = settings
-        self._may_split = may_split
-        # Among how many workers items are dealt; 0 where xdist deals them.
-        self._dealt = 0
+        self._may_share = may_share
         self._config: pytest.Config | None = None
 
     def pytest_configure_node(self, node: Any) -> None:
         """Send a worker the day and the id of the run."""
         node.workerinput[BEGUN] = begun(node.config)
-        if self._dealt:
-            node.workerinput[DEALT] = self._dealt, self._may_split
+        # With other schedulers of xdist an item is not dealt again.
+        if self._may_share and node.config.getoption("dist") == "load":
+            node.workerinput[SHARING] = True
 
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
-        """Return the scheduler of items of suites, unless the user has asked for another than xdist's own."""
-        if not self._dealt:
-            return None
-        from pytest_kbrel.plugin.scheduling import SliceScheduling
+    def pytest_handlecrashitem(
+        self, crashitem: str, report: pytest.TestReport, sched: Any
+    ) -> None:
+        """Have an item dealt again that its worker had not begun: it died while it asked ahead."""
+        worker: Any = report.node
+        if self._recorder.asked_ahead(worker.gateway.id):
+            sched.mark_test_pending(crashitem)
+            report.outcome = _AGAIN  # type: ignore[assignment]
 
-        deal = functools.partial(
-            self._recorder.dealing_of, workers=self._dealt, split=self._may_split
-        )
-        return SliceScheduling(config, log, deal)
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> tuple[str, str, str] | None:
+        """Show nothing of an item that is dealt again."""
+        return ("", "", "") if str(report.outcome) == _AGAIN else None
 
     def pytest_testnodedown(self, node: Any) -> None:
         """Add what a worker has reported with no item, once: xdist calls this twice for some."""
@@ -74,8 +78,6 @@ class Distribution:
         """Assign the visible GPUs to the workers; raises ``UsageError`` where there are too few."""
         self._config = config
         _check_here(specs)
-        if len(specs) > 1 and config.getoption("dist") == "load":
-            self._dealt = len(specs)
         if self._settings.from_run is None:
             each = gpus_each(config, self._settings)
             deal_gpus(specs, self._settings.device, each)

@@ -60,8 +60,13 @@ def run_case(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
     The second argument of ``answer`` is :attr:`Ask.to`. ``keep`` gets every exchange as soon as its round has
     been answered.
     """
+    return whole_result([run_part(case, answer, keep)])
+
+
+def run_part(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
+    """Drive the probe of a part of a case, as :func:`run_case`; :func:`whole_result` joins the parts."""
     _check(case)
-    return merge_chunks([_run(chunk, answer, keep) for chunk in chunks_of(case)])
+    return _merged([_run(chunk, answer, keep) for chunk in chunks_of(case)])
 
 
 def chunk_size(case: Case) -> int:
@@ -108,10 +113,18 @@ def _leveled(case: Case) -> Case:
     return with_equal_negatives(case) if contexts else case
 
 
-def merge_chunks(
+def whole_result(
     results: Sequence[ProbeResult], order: Sequence[Fact] = ()
 ) -> ProbeResult:
-    """Return the result of a case from those of its chunks, at least one; rows in the ``order`` of facts."""
+    """Return the result of a case from those of its parts, at least one; rows in the ``order`` of facts.
+
+    It has no columns of probabilities where an answer lacks one.
+    """
+    merged = _merged(results, order)
+    return dataclasses.replace(merged, table=without_missing(merged.table))
+
+
+def _merged(results: Sequence[ProbeResult], order: Sequence[Fact] = ()) -> ProbeResult:
     # A part whose answers all lack a probability has no columns of them.
     tables = [result.table for result in results]
     columns = tuple(
@@ -123,9 +136,8 @@ def merge_chunks(
     if order:
         positions = {fact.id: position for position, fact in enumerate(order)}
         rows = tuple(sorted(rows, key=lambda row: positions[row.fact_id]))
-    table = without_missing(Table(columns=columns, rows=rows))
     return ProbeResult(
-        table=table,
+        table=Table(columns=columns, rows=rows),
         errors=tuple(error for result in results for error in result.errors),
         moved=tuple(moved for result in results for moved in result.moved),
     )

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,11 +43,13 @@ from pytest_kbrel.settings import RULES, Settings
 
 if TYPE_CHECKING:
     from pytest_kbrel.gates import Against
-    from pytest_kbrel.session.part_results import PartResult
+    from pytest_kbrel.session.units import Unit, UnitFolder, UnitResult
 
 # Gets exchanges, and by a keyword whether they are the baseline model's.
 Keep = Callable[..., None]
 NO_TABLE = Table(columns=(), rows=())
+# Seconds between two looks at what other processes ask.
+_PAUSE = 0.02
 
 
 class CaseAsker:
@@ -72,6 +74,8 @@ class CaseAsker:
         self._retrieval = Retrieval(root, settings.judge_args)
         self._baseline: Baseline | None = None
         self._suites = functools.cache(suites)
+        # The units of the cases that processes share, by node id; none where this process asks alone.
+        self.units: Mapping[str, Sequence[Unit]] = {}
         # The case that was asked last, and what it was asked with.
         self._last_prepared: tuple[Case, Case] | None = None
 
@@ -88,12 +92,12 @@ class CaseAsker:
         """
         started = time.perf_counter()
         self._check_scorable(case)
-        case = self._prepared(case)
+        prepared = self._prepared(case)
         decide = self._decided if self.settings.shard is None else self._share
         with self._keeping():
-            parts = self._results_of_parts(case)
+            parts = self._results_of_units(case)
             spent = sum(part.seconds for part in parts)
-            result = decide(case, parts)
+            result = decide(prepared, parts)
         return dataclasses.replace(
             result,
             requests=sum(part.requests for part in parts),
@@ -101,7 +105,7 @@ class CaseAsker:
             duration=spent + time.perf_counter() - started,
         )
 
-    def _share(self, case: Case, parts: list[PartResult]) -> CaseResult:
+    def _share(self, case: Case, parts: list[UnitResult]) -> CaseResult:
         """Return the result of this session's share of a case; what is asked for it is added to ``parts``."""
         from pytest_kbrel.gates import part_result
         from pytest_kbrel.probes import part_of
@@ -117,7 +121,7 @@ class CaseAsker:
         errors = tuple(error for of in asked for error in of.errors)
         return part_result(case, len(part.facts), errors)
 
-    def _decided(self, case: Case, parts: list[PartResult]) -> CaseResult:
+    def _decided(self, case: Case, parts: list[UnitResult]) -> CaseResult:
         """Return the decided case; what is asked for it is added to ``parts``, unless all was."""
         from pytest_kbrel.gates import (
             decide_case,
@@ -125,7 +129,7 @@ class CaseAsker:
             with_looks_told,
             with_moved_facts,
         )
-        from pytest_kbrel.probes import merge_chunks, parts_of
+        from pytest_kbrel.probes import parts_of, whole_result
         from pytest_kbrel.probes.monitor.moved_cells import prompt_in
 
         facts = {fact.id: fact for fact in case.facts}
@@ -142,10 +146,10 @@ class CaseAsker:
             if not is_asked:
                 parts.append(self._asked(part, self._spool))
             order = asked.facts if look else ()
-            result = merge_chunks([part.own for part in parts], order)
+            result = whole_result([part.own for part in parts], order)
             baseline, base = self.baseline(), NO_TABLE
             if bases := [part.base for part in parts if part.base is not None]:
-                answers = merge_chunks(bases, order)
+                answers = whole_result(bases, order)
                 base = answers.table
                 try:
                     baseline = baseline_of(asked, answers, self.pool)
@@ -170,13 +174,13 @@ class CaseAsker:
             errors=(*decided.errors, *filter(None, [missing])),
         )
 
-    def _asked(self, part: Case, keep: Keep, first: int = 0) -> PartResult:
-        """Ask the facts of ``part``, which begin at the ``first`` one of its case; ``keep`` gets the exchanges.
+    def _asked(self, part: Case, keep: Keep) -> UnitResult:
+        """Ask the facts of ``part``; ``keep`` gets the exchanges.
 
         Raises ``KbrelError`` where no answers can be had.
         """
-        from pytest_kbrel.probes import run_case
-        from pytest_kbrel.session.part_results import PartResult
+        from pytest_kbrel.probes import run_part
+        from pytest_kbrel.session.units import UnitResult
 
         nodeid = f"{part.suite}::{part.id}"
         started, count, prompt = time.perf_counter(), 0, ""
@@ -187,14 +191,12 @@ class CaseAsker:
             count += len(exchanges)
             keep(exchanges)
 
-        own = run_case(part, functools.partial(self.pool.ask, case=nodeid), keep_own)
+        own = run_part(part, functools.partial(self.pool.ask, case=nodeid), keep_own)
         base = None
         if self.settings.baseline_model:
             keep_base = functools.partial(keep, of_base=True)
             base = ask_baseline_model(part, self.pool, keep_base)
-        return PartResult(
-            first=first,
-            size=len(part.facts),
+        return UnitResult(
             own=own,
             base=base,
             prompt=prompt,
@@ -203,57 +205,67 @@ class CaseAsker:
             models=self.pool.opened(),
         )
 
-    def ask_part(self, case: Case, first: int, size: int) -> None:
-        """Ask so many facts of a case, from one on, and keep their outcomes and responses in files.
+    def ask_units(self, suite: str) -> None:
+        """Claim and ask units of a suite's cases until none is free.
 
-        :meth:`asked` then joins the parts and decides. Raises ``KbrelError`` where no answers can be had.
+        What stands in the way of one is not said here: the case itself says it.
         """
-        if self.pool.unusable:
-            # The case itself says why.
-            return
-        self._check_scorable(case)
-        with self._keeping():
-            self._ask_facts(self._prepared(case), first, first + size)
+        cases = {
+            f"{of.path}::{case.id}": case for of in self._suites() for case in of.cases
+        }
+        for nodeid, units in self.units.items():
+            if nodeid.partition("::")[0] == suite and not self.pool.unusable:
+                with contextlib.suppress(KbrelError):
+                    self._claim(cases[nodeid], units)
 
-    def _ask_facts(self, case: Case, first: int, stop: int) -> None:
-        """Ask the facts of a prepared case from ``first`` to before ``stop``, a chunk at a time."""
-        from pytest_kbrel.probes import chunk_size, part_of
-        from pytest_kbrel.session.part_results import PartFolder
+    def _claim(self, case: Case, units: Sequence[Unit]) -> None:
+        """Ask those of a case's units that no process has asked or is asking.
 
-        folder = PartFolder(self.spool_path.parent, f"{case.suite}::{case.id}")
+        Raises ``KbrelError`` where no answers can be had.
+        """
+        from pytest_kbrel.probes import part_of
+
+        folder, prepared = self._unit_folder(case), None
         facts = facts_asked(case, self.settings.shard)
-        size = chunk_size(case)
-        while first < stop:
-            end = min(stop, first - first % size + size)
-            writer = folder.writer(first, first // size)
-            result = self._asked(part_of(case, facts[first:end]), writer.keep, first)
-            writer.finish(result)
-            first = end
+        with self._keeping():
+            for unit in units:
+                with folder.claim(unit) as writer:
+                    if writer is None:
+                        continue
+                    self._check_scorable(case)
+                    prepared = prepared or self._prepared(case)
+                    of = facts[unit.first : unit.first + unit.size]
+                    writer.finish(self._asked(part_of(prepared, of), writer.keep))
 
-    def _results_of_parts(self, case: Case) -> list[PartResult]:
-        """Return the results of a prepared case that was asked in parts, none for another case.
+    def _unit_folder(self, case: Case) -> UnitFolder:
+        from pytest_kbrel.session.units import UnitFolder
 
-        Facts whose part no worker has ended are asked first. Raises ``KbrelError`` where files of parts can
-        neither be read nor written anew, where workers had other facts, and where they had other models.
+        return UnitFolder(self.spool_path.parent, f"{case.suite}::{case.id}")
+
+    def _results_of_units(self, case: Case) -> list[UnitResult]:
+        """Return the results of a case that processes share, none for another case.
+
+        Units that nobody has asked are asked, and those that others ask are waited for. Raises ``KbrelError``
+        where files of units cannot be read, and where processes had other models.
         """
-        from pytest_kbrel.session.part_results import PartFolder
         from pytest_kbrel.session.worker_models import difference
 
-        folder = PartFolder(self.spool_path.parent, f"{case.suite}::{case.id}")
-        results = folder.results()
-        if not results:
+        units = self.units.get(f"{case.suite}::{case.id}")
+        if not units:
             return []
-        count = len(facts_asked(case, self.settings.shard))
-        for first, stop in _gaps(results, count):
-            self._ask_facts(case, first, stop)
-            results = folder.results()
-        if _gaps(results, count):
+        folder = self._unit_folder(case)
+        self._claim(case, units)
+        while not all(map(folder.is_asked, units)):
+            time.sleep(_PAUSE)
+            self._claim(case, units)
+        try:
+            results = [folder.result(unit) for unit in units]
+        except ValueError as error:
             raise KbrelError(
-                f"{self.spool_path.parent}: the parts of {case.id} cannot be read, or a file of its "
-                "suite changed before all workers had read it: run again"
-            )
-        # A worker that only asks parts has no report that says what it loaded.
-        models = [one for part in results for one in part.models]
+                f"{self.spool_path.parent}: what was asked for {case.id} cannot be read: {error}"
+            ) from None
+        # A worker that decides no case has no report that says what it loaded.
+        models = [one for result in results for one in result.models]
         if mixed := difference({}, models):
             raise KbrelError(mixed)
         folder.copy_exchanges(self.spool_path)
@@ -361,18 +373,6 @@ class CaseAsker:
             raise KbrelError(
                 f"{self.spool_path.parent}: responses cannot be kept: {error}"
             ) from None
-
-
-def _gaps(parts: Sequence[PartResult], count: int) -> list[tuple[int, int]]:
-    """Return which of ``count`` facts are in none of the parts, each run of them as (first, end).
-
-    Where parts overlap, the end is before the first.
-    """
-    ends = [0, *(part.first + part.size for part in parts)]
-    starts = [*(part.first for part in parts), count]
-    return [
-        (end, start) for end, start in zip(ends, starts, strict=True) if end != start
-    ]
 
 
 def _news(prefixes: Sequence[Case]) -> list[tuple[Fact, ...]]:

@@ -111,7 +111,9 @@ class SessionResults:
         return {name: of for name, of in self.fingerprints.items() if name not in own}
 
     def note(self, report: pytest.TestReport) -> None:
-        """Add a report. That of a crashed worker has no phase."""
+        """Add a report. That of a crashed worker has no phase; its item may be run again."""
+        if report.outcome not in ("passed", "failed", "skipped"):
+            return
         if report.when in ("call", "???") or report.outcome != "passed":
             self.outcomes[report.nodeid] = (
                 "xfail" if hasattr(report, "wasxfail") else report.outcome

@@ -8,38 +8,30 @@ from types import SimpleNamespace
 import pytest
 from execnet.xspec import XSpec
 
+from pytest_kbrel.plugin.activation import may_share
 from pytest_kbrel.plugin.xdist import Distribution
 from tests.made_cases import made_options
 from tests.plugin.conftest import GATE, MODEL
+from tests.stub_config import StubConfig
 
 # No GPU is needed where nothing is asked.
 REPLAY = made_options(from_run=Path("run"))
 
 
 @pytest.mark.parametrize(
-    ("workers", "dist", "own"),
+    ("given", "maxfail", "shares"),
     [
-        (2, "load", True),
-        (1, "load", False),
-        *(
-            (2, dist, False)
-            for dist in ("each", "loadscope", "loadfile", "loadgroup", "worksteal")
-        ),
+        ({}, 0, True),
+        ({}, 1, False),
+        ({"until_decided": "all"}, 0, False),
+        ({"from_run": Path("run")}, 0, False),
+        ({"model": "answers/some.jsonl"}, 0, False),
     ],
 )
-def test_only_the_usual_scheduler_of_several_workers_here_is_replaced(
-    workers, dist, own
-):
-    specs = [XSpec("popen")] * workers
-    config = SimpleNamespace(
-        getoption=lambda name: dist,
-        getvalue=lambda name: ["popen"] * workers,
-        getini=lambda name: [],
-        stash=pytest.Stash(),
-    )
-    distribution = Distribution(SimpleNamespace(dealing_of=print), REPLAY)
-    distribution.pytest_xdist_setupnodes(config, specs)
-    assert (distribution.pytest_xdist_make_scheduler(config, None) is not None) == own
+def test_which_sessions_share_cases(tmp_path, given, maxfail, shares):
+    settings = made_options(**{"use_cache": tmp_path, **given})
+    config = StubConfig(tmp_path, others={"maxfail": maxfail})
+    assert may_share(config, settings) == shares
 
 
 @pytest.mark.parametrize("spec", ["ssh=node", "popen//chdir=there"])
@@ -90,16 +82,10 @@ def pytest_runtest_call(item):
 """
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "monitor[P36]",
-        pytest.param("reliability[unseen-zero-shot]", marks=pytest.mark.slow),
-    ],
-)
 def test_a_killed_worker_leaves_a_red_run_that_names_the_item(
-    pytester, mini_suite, report, name
+    pytester, mini_suite, report
 ):
+    name = "reliability[unseen-zero-shot]"
     mini_suite()
     pytester.makeconftest(KILL.format(name=name))
     result = pytester.runpytest(*GATE, "-n2")
