@@ -61,13 +61,11 @@ def test_other_files_are_never_replaced_unasked(tmp_path, capsys):
     output, relations = tmp_path / "facts.jsonl", tmp_path / "relations.yaml"
     relations.write_text("P1: {label: mine, domain: mine}\n")
     assert run("fktc", FKTC, "--output", output) == 2
-    assert f"{relations}: exists already with other content" in capsys.readouterr().err
+    assert f"{relations}: exists already" in capsys.readouterr().err
     assert relations.read_text() == "P1: {label: mine, domain: mine}\n"
     assert not output.exists()
     assert run("fktc", FKTC, "--output", output, "--force") == 0
     assert "P36:" in relations.read_text()
-    # The same again changes nothing, so it needs no leave.
-    assert run("fktc", FKTC, "--output", output) == 0
     output.write_text("mine\n")
     assert run("fktc", FKTC, "--output", output) == 2
     assert output.read_text() == "mine\n"
@@ -88,11 +86,6 @@ def test_what_cannot_be_read(arguments, message, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_output_folder_that_is_none(tmp_path, capsys):
-    assert run("fktc", FKTC, "--output", tmp_path / "no" / "facts.jsonl") == 2
-    assert "no such folder to write to" in capsys.readouterr().err
-
-
 def test_the_transcript_in_the_documentation_is_what_is_printed(
     tmp_path, monkeypatch, capsys
 ):
@@ -104,7 +97,6 @@ def test_the_transcript_in_the_documentation_is_what_is_printed(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "data").symlink_to(DATA)
-    (tmp_path / "mine").mkdir()
     shown = [
         line.removeprefix("$ kbrel ").split()
         for line in lines

@@ -36,6 +36,7 @@ from pytest_kbrel.facts.question_set.dump import (
     open_rows,
     read_templates,
 )
+from pytest_kbrel.outputs import new_file
 from pytest_kbrel.records import BUCKETS, Bucket, Fact, Relation, record
 
 if TYPE_CHECKING:
@@ -169,8 +170,24 @@ def build_question_set(
                 dump.path,
             )
     dataset = dump.path.name.partition(".")[0]
-    output.mkdir(parents=True, exist_ok=True)
-    with (output / "facts.jsonl").open("w", encoding="utf-8", newline="\n") as stream:
+    relations = relations_text(
+        Relation(
+            id=template.relation,
+            label=template.label,
+            domain=template.domain,
+            frames=(template.question,),
+            answer_type=template.answer_type,
+            popularity=float(count.rows),
+        )
+        for template, count in zip(templates, counted, strict=True)
+        if count.taken
+    )
+    text = json.dumps(dataclasses.asdict(manifest), indent=1, ensure_ascii=False) + "\n"
+    with (
+        new_file(output / "facts.jsonl", force=False) as stream,
+        new_file(output / "relations.yaml", force=False) as wordings,
+        new_file(output / "manifest.json", force=False) as about,
+    ):
         for of, one in drawn:
             template, subject = templates[of.template], one["subject"]
             texts = answers.get((of.template, subject), (one["answer"],))
@@ -187,21 +204,8 @@ def build_question_set(
                 bucket=of.bucket,
             )
             stream.write(fact_line(fact))
-    relations = relations_text(
-        Relation(
-            id=template.relation,
-            label=template.label,
-            domain=template.domain,
-            frames=(template.question,),
-            answer_type=template.answer_type,
-            popularity=float(count.rows),
-        )
-        for template, count in zip(templates, counted, strict=True)
-        if count.taken
-    )
-    text = json.dumps(dataclasses.asdict(manifest), indent=1, ensure_ascii=False) + "\n"
-    for name, content in (("relations.yaml", relations), ("manifest.json", text)):
-        (output / name).write_text(content, encoding="utf-8", newline="\n")
+        wordings.write(relations)
+        about.write(text)
     return manifest
 
 
