@@ -90,7 +90,9 @@ def test_sigterm_between_cases_leaves_a_report_of_what_was_decided(
     )
     assert actual["exit_status"] == 2
     assert not (pytester.path / "baselines").exists()
-    assert json.loads((old / "previous" / "report.json").read_text()) == {"kbrel_version": "old"}
+    assert json.loads((old / "previous" / "report.json").read_text()) == {
+        "kbrel_version": "old"
+    }
     assert signal.getsignal(signal.SIGTERM) == before
 
 
