@@ -67,13 +67,14 @@ def _run(options: argparse.Namespace) -> int:
         "rows": counts.read,
         "facts": counts.written,
         "duplicates": counts.duplicates,
+        "unanswered": counts.unanswered,
         "skipped": counts.skipped,
         "relations": len(relations),
         "first_skipped": counts.broken,
     }
     lines = [
         f"rows read: {counts.read}, facts written to {output}: {counts.written}, duplicates marked: "
-        f"{counts.duplicates}, rows skipped: {counts.skipped}, "
+        f"{counts.duplicates}, without an answer: {counts.unanswered}, rows skipped: {counts.skipped}, "
         f"relations in {relations_output}: {len(relations)}",
         *(f"skipped: {message}" for message in counts.broken),
     ]
@@ -88,6 +89,7 @@ class _Counts:
 
     def __init__(self) -> None:
         self.read = self.written = self.duplicates = self.skipped = 0
+        self.unanswered = 0
         self.broken: list[str] = []
 
 
@@ -102,6 +104,7 @@ def _write(rows: Iterator[Row], stream: TextIO, *, skip: bool) -> _Counts:
         if row.fact is not None:
             counts.written += 1
             counts.duplicates += bool(row.fact.duplicate_of)
+            counts.unanswered += row.fact.object is None
             stream.write(fact_line(row.fact))
             continue
         assert row.error is not None

@@ -46,6 +46,14 @@ def test_only_the_first_of_many_broken_rows_are_named(tmp_path, capsys):
     assert lines[4:] == ["skipped: 4 more"]
 
 
+def test_rows_without_an_answer_are_counted(tmp_path, capsys):
+    source = tmp_path / "q.jsonl"
+    row = '{"question": "Who?", "answers": {"text": []}}\n'
+    source.write_text('{"question": "Where?", "answer": "x"}\n' + row)
+    assert run("qa", source, "--output", tmp_path / "facts.jsonl") == 0
+    assert ", without an answer: 1, rows skipped: 0" in capsys.readouterr().out
+
+
 def test_a_file_with_nothing_but_broken_rows(tmp_path, capsys):
     source = tmp_path / "q.jsonl"
     source.write_text("a\nb\n")

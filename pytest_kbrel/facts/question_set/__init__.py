@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from pytest_kbrel import __version__
 from pytest_kbrel.errors import MissingExtraError, SuiteError
-from pytest_kbrel.facts.files import fact_line, relations_text
+from pytest_kbrel.facts.files import check_labels, fact_line, relations_text
+from pytest_kbrel.facts.located import located
 from pytest_kbrel.facts.question_set.draw import (
     Filters,
     Scope,
@@ -170,6 +171,25 @@ def build_question_set(
                 dump.path,
             )
     dataset = dump.path.name.partition(".")[0]
+    facts = []
+    for of, one in drawn:
+        template, subject = templates[of.template], one["subject"]
+        texts = answers.get((of.template, subject), (one["answer"],))
+        fact = Fact(
+            id=f"{template.relation}:{subject}",
+            relation=template.relation,
+            subject=subject,
+            object=texts[0],
+            aliases=texts[1:],
+            popularity=one["popularity"],
+            question=template.question.replace("[X]", subject),
+            answer_type=template.answer_type,
+            dataset=dataset,
+            bucket=of.bucket,
+        )
+        with located(dump.path):
+            check_labels(fact)
+        facts.append(fact)
     relations = relations_text(
         Relation(
             id=template.relation,
@@ -188,22 +208,7 @@ def build_question_set(
         new_file(output / "relations.yaml", force=False) as wordings,
         new_file(output / "manifest.json", force=False) as about,
     ):
-        for of, one in drawn:
-            template, subject = templates[of.template], one["subject"]
-            texts = answers.get((of.template, subject), (one["answer"],))
-            fact = Fact(
-                id=f"{template.relation}:{subject}",
-                relation=template.relation,
-                subject=subject,
-                object=texts[0],
-                aliases=texts[1:],
-                popularity=one["popularity"],
-                question=template.question.replace("[X]", subject),
-                answer_type=template.answer_type,
-                dataset=dataset,
-                bucket=of.bucket,
-            )
-            stream.write(fact_line(fact))
+        stream.writelines(map(fact_line, facts))
         wordings.write(relations)
         about.write(text)
     return manifest
