@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_kbrel.bounds import Bounds
+from pytest_kbrel.outputs import is_stdout
 from pytest_kbrel.printing import printable
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -49,8 +51,10 @@ def print_result(
     if is_json_only(options):
         print_document(document)
         return
+    output = getattr(options, "output", None)
+    is_taken = output is not None and is_stdout(output)
     for line in lines:
-        print(printable(str(line)))
+        print(printable(str(line)), file=sys.stderr if is_taken else sys.stdout)
 
 
 def number_within(bounds: Bounds) -> Callable[[str], float]:

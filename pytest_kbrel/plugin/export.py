@@ -18,7 +18,7 @@ from pytest_kbrel.evaluation.cases import Retrieval
 from pytest_kbrel.evaluation.model_pool import ModelPool
 from pytest_kbrel.models.answers.files import is_request_file, request_line
 from pytest_kbrel.models.answers.spec import PREFIX, to_export
-from pytest_kbrel.outputs import new_file
+from pytest_kbrel.outputs import check_free, new_file
 from pytest_kbrel.plugin.activation import DryPlugin, stay_in_one_process
 from pytest_kbrel.plugin.preflight import check
 from pytest_kbrel.plugin.settings import read_settings
@@ -62,10 +62,12 @@ def _of_requests(settings: Settings) -> Settings:
 def _check_target(settings: Settings) -> None:
     target = settings.export_requests
     assert target is not None
-    if target.is_dir() or (target.is_file() and not is_request_file(target)):
+    try:
+        check_free(target, force=target.is_file() and is_request_file(target))
+    except OSError:
         raise ModelError(
             f"{target}: found what --kb-export-requests did not write; allowed: a new file"
-        )
+        ) from None
     answers = Path(settings.model.strip().removeprefix(PREFIX)).expanduser()
     if settings.model.strip().startswith(PREFIX) and answers.resolve() in (
         target.resolve(),

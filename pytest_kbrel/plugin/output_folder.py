@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -130,8 +131,8 @@ def move_aside(directory: Path) -> bool:
 
 def _report_files(folder: Path, *, killed: bool = False) -> list[str]:
     """Return the names of the report's files in ``folder``; a ``killed`` run may have left no report.json."""
-    names = [name for name in REPORT_FILES if (folder / name).is_file()]
-    if REPORT in names:
+    names = [name for name in REPORT_FILES if os.path.lexists(folder / name)]
+    if (folder / REPORT).is_file():
         with (folder / REPORT).open("rb") as stream:
             killed = b'"kbrel_version"' in stream.read(_HEAD)
     if names and not killed:

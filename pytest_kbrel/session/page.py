@@ -81,6 +81,9 @@ def rebuild_page(folder: Path, rootdir: Path) -> tuple[Path, list[str]]:
             f"{folder / REPORT}: cannot be shown: {type(error).__name__}: {error}; "
             "allowed: a report as a run wrote it"
         ) from None
+    if (folder / PAGE).is_symlink():
+        # Whoever made the folder chose where it leads.
+        (folder / PAGE).unlink()
     write_text(folder / PAGE, page, force=True)
     return folder / PAGE, [f"left out: {one}" for one in left_out]
 
