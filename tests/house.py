@@ -196,6 +196,9 @@ ROOMS: dict[str, Room] = {
     "words": Room(
         "words of flags and node ids that the plugin reads in every run of pytest, and others too",
     ),
+    "outputs": Room(
+        "files that are written: whole or not at all, and never over one that is there unasked",
+    ),
     "printing": Room(
         "text of others as it may be printed: without keys, log commands and control characters",
     ),
@@ -226,11 +229,11 @@ ROOMS: dict[str, Room] = {
     ),
     "baselines": Room(
         "read, check and write blessed runs; read what papers print",
-        "bounds errors records resources serialization untrusted",
+        "bounds errors outputs records resources serialization untrusted",
     ),
     "facts": Room(
         "public formats, popularity, question sets from dumps, sampling, distractors, unseen facts",
-        "__init__ bounds errors records resources untrusted",
+        "__init__ bounds errors outputs records resources untrusted",
         "duckdb yaml",
     ),
     "foreign": Room(
@@ -250,7 +253,7 @@ ROOMS: dict[str, Room] = {
     ),
     "reports": Room(
         "one file an output, each a function of a finished Run; nothing is computed here",
-        "catalogue errors printing records resources serialization untrusted",
+        "catalogue errors outputs printing records resources serialization untrusted",
         "jinja2",
     ),
     "settings": Room(
@@ -297,18 +300,18 @@ ROOMS: dict[str, Room] = {
     ),
     "session": Room(
         "what pytest and kbrel merge share: asking and deciding a case, the run of a session, its files",
-        "__init__ baselines bounds catalogue errors evaluation facts gates metrics models planning "
+        "__init__ baselines bounds catalogue errors evaluation facts gates metrics models outputs planning "
         "probes records replay reports resources serialization settings suites words",
     ),
     "cli": Room(
         "the command kbrel, a module a subcommand",
         "__init__ baselines bounds catalogue errors facts foreign gates judges metrics "
-        "printing records replay reports resources serialization session stats suites words",
+        "outputs printing records replay reports resources serialization session stats suites words",
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",
         "__init__ baselines bounds catalogue errors evaluation facts gates models "
-        "planning printing probes records replay reports serialization session settings suites words",
+        "outputs planning printing probes records replay reports serialization session settings suites words",
         "pytest",
     ),
 }

@@ -20,6 +20,6 @@ if [[ "$(digest)" == "$before" ]]; then
   exit "$((status ? status : 1))"
 fi
 # Files of an earlier baseline may lie there for a while.
-outcomes=$(grep -o --max-count=1 'outcomes-[0-9a-f]*\.jsonl\.xz' "$written")
-mkdir -p "$KBREL_BLESSED"
-cp "$written" "baselines/$KBREL_BASELINE/$outcomes" "$KBREL_BLESSED"
+outcomes=$(grep -o --max-count=1 'outcomes-[0-9a-f]*\.jsonl\.xz' -- "$written")
+mkdir -p -- "$KBREL_BLESSED"
+cp -- "$written" "baselines/$KBREL_BASELINE/$outcomes" "$KBREL_BLESSED"

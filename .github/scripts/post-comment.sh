@@ -4,19 +4,21 @@
 # a later commit. KBREL_NAME and KBREL_LINK are those of comment.sh. It needs gh with GH_TOKEN, which may write to pull requests.
 set -euo pipefail
 
+if [[ -L "$KBREL_BODY" ]]; then
+  echo "$KBREL_BODY: is a symbolic link; allowed: a file" >&2
+  exit 2
+fi
 # The job before may have ended before it wrote one.
 if [[ ! -s "$KBREL_BODY" ]]; then
-  mkdir -p "$(dirname "$KBREL_BODY")"
+  mkdir -p -- "$(dirname -- "$KBREL_BODY")"
   bash "$(dirname "${BASH_SOURCE[0]}")/comment.sh" >"$KBREL_BODY"
 fi
-marker=$(head -n 1 "$KBREL_BODY")
-case $marker in
-  "<!-- pytest-kbrel"*"-->") ;;
-  *)
-    echo "$KBREL_BODY: found no marker in its first line; allowed: what kbrel comment writes" >&2
-    exit 2
-    ;;
-esac
+# The marker of another gate would replace the comment of that one.
+marker="<!-- pytest-kbrel${KBREL_NAME:+: $KBREL_NAME} -->"
+if [[ "$(head -n 1 -- "$KBREL_BODY")" != "$marker" ]]; then
+  echo "$KBREL_BODY: found no marker '$marker' in its first line; allowed: what kbrel comment writes" >&2
+  exit 2
+fi
 repository=repos/$GITHUB_REPOSITORY
 if [[ -n "${KBREL_COMMIT:-}" ]]; then
   head=$(gh api "$repository/pulls/$KBREL_PULL_REQUEST" --jq .head.sha)

@@ -12,9 +12,17 @@ if [[ -L baselines || -L "$folder" ]]; then
   echo "$folder: is a symbolic link; allowed: a folder" >&2
   exit 4
 fi
-mkdir -p "$folder"
-rm -f "$folder"/baseline.json "$folder"/outcomes-*.jsonl.xz
-cp -P "$KBREL_BLESSED/baseline.json" "$KBREL_BLESSED"/outcomes-*.jsonl.xz "$folder"
+# The job that blessed ran code of the branch.
+files=("$KBREL_BLESSED/baseline.json" "$KBREL_BLESSED"/outcomes-*.jsonl.xz)
+for file in "${files[@]}"; do
+  if [[ -L "$file" || ! -f "$file" || ! "${file##*/}" =~ ^(baseline\.json|outcomes-[0-9a-f]{12}\.jsonl\.xz)$ ]]; then
+    echo "$file: found no file of a baseline; allowed: baseline.json and outcomes-DIGEST.jsonl.xz" >&2
+    exit 4
+  fi
+done
+mkdir -p -- "$folder"
+rm -f -- "$folder"/baseline.json "$folder"/outcomes-*.jsonl.xz
+cp -- "${files[@]}" "$folder"
 git add --all -- "$folder"
 git -c user.name="github-actions[bot]" -c user.email="41898282+github-actions[bot]@users.noreply.github.com" \
   commit --quiet --message "Bless the baseline $KBREL_BASELINE" --message "${KBREL_REASON:-}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import subprocess
 import time
 from pathlib import Path
@@ -27,11 +26,12 @@ from pytest_kbrel.baselines.format import (
     read_meta,
 )
 from pytest_kbrel.errors import BaselineError
+from pytest_kbrel.outputs import new_file
 from pytest_kbrel.records import CaseResult, Run
 from pytest_kbrel.serialization import to_wire
 
 _BLESSABLE = "allowed: a complete run without errors"
-_OURS = re.compile(r"outcomes-[0-9a-f]{12}\.jsonl\.xz|\.baseline-[0-9a-f]+")
+_OURS = re.compile(r"outcomes-[0-9a-f]{12}\.jsonl\.xz|\.kbrel-[0-9a-f]+")
 # In seconds. What another process wrote more recently may be about to be named.
 _FORGOTTEN = 10.0
 _GIT_SECONDS = 10.0
@@ -199,23 +199,10 @@ def replace_files(directory: Path, meta: bytes, outcomes: str, data: bytes) -> N
 
     Other people's files stay. Raises ``OSError`` where they cannot be written; the older run is then whole.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    _write(directory / outcomes, data)
-    _write(directory / META, meta)
+    for name, content in ((outcomes, data), (META, meta)):
+        with new_file(directory / name, force=True) as stream:
+            stream.buffer.write(content)
     _clear(directory, outcomes)
-
-
-def _write(target: Path, data: bytes) -> None:
-    # Not tempfile's: its files can be read by nobody else, and these are to be committed.
-    scratch = target.with_name(f".baseline-{secrets.token_hex(8)}")
-    try:
-        with scratch.open("xb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(scratch, target)
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def _clear(directory: Path, named: str) -> None:

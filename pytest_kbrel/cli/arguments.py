@@ -1,16 +1,17 @@
-"""Helpers of the subcommands: numbers for argparse, what is printed, files written whole or not at all."""
+"""Helpers of the subcommands: numbers for argparse, and what is printed."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TextIO, TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_kbrel.bounds import Bounds
+from pytest_kbrel.outputs import is_stdout
 from pytest_kbrel.printing import printable
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -50,46 +51,10 @@ def print_result(
     if is_json_only(options):
         print_document(document)
         return
+    output = getattr(options, "output", None)
+    is_taken = output is not None and is_stdout(output)
     for line in lines:
-        print(printable(str(line)))
-
-
-@contextmanager
-def scratch_folder(output: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside ``output``, on the same file system, so that a rename is atomic.
-
-    Raises ``FileNotFoundError`` where the folder of ``output`` is missing, and ``IsADirectoryError`` where
-    ``output`` is itself a folder.
-    """
-    import tempfile
-
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"{output.parent}: no such folder to write to")
-    if output.is_dir():
-        raise IsADirectoryError(
-            f"{output}: is a folder; allowed: the name of a file in it"
-        )
-    with tempfile.TemporaryDirectory(prefix=".kbrel-", dir=output.parent) as folder:
-        yield Path(folder)
-
-
-@contextmanager
-def new_file(output: Path, *, force: bool) -> Iterator[TextIO]:
-    """Open a new text file that is renamed to ``output`` when the block ends without an error.
-
-    Raises ``FileExistsError`` where ``output`` is a file already, unless ``force``, and what
-    :func:`scratch_folder` raises.
-    """
-    if output.is_file() and not force:
-        raise FileExistsError(
-            f"{output}: exists already; name another file or give --force"
-        )
-    with scratch_folder(output) as scratch:
-        with (scratch / output.name).open(
-            "w", encoding="utf-8", newline="\n"
-        ) as stream:
-            yield stream
-        (scratch / output.name).replace(output)
+        print(printable(str(line)), file=sys.stderr if is_taken else sys.stdout)
 
 
 def number_within(bounds: Bounds) -> Callable[[str], float]:

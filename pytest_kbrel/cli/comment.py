@@ -9,11 +9,11 @@ from pytest_kbrel.cli.arguments import (
     Commands,
     finish,
     is_json_only,
-    new_file,
     print_document,
     print_result,
 )
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.outputs import write_text
 
 
 def register(commands: Commands) -> None:
@@ -61,8 +61,7 @@ def _run(options: argparse.Namespace) -> int:
             "wrote it"
         ) from None
     if options.output is not None:
-        with new_file(options.output, force=options.force) as stream:
-            stream.write(text)
+        write_text(options.output, text, force=options.force)
         print_result(options, {"output": options.output}, [])
     elif is_json_only(options):
         print_document({"comment": text})

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.cli.arguments import Commands, finish, new_file, print_result
+from pytest_kbrel.cli.arguments import Commands, finish, print_result
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.outputs import new_file
 from pytest_kbrel.records import CaseResult, Outcome
 
 SCHEMA = "0.3.0"
@@ -120,13 +121,22 @@ def write_eee(
     *,
     force: bool,
 ) -> tuple[Path, Path]:
-    """Write the two records below ``output`` and return their paths; the same run has the same names."""
+    """Write the two records below ``output`` and return their paths; the same run has the same names.
+
+    Raises ``KbrelError`` where the time of the report is none.
+    """
     from pytest_kbrel.serialization import replace_surrogates
 
-    created = datetime.fromisoformat(report["created"])
-    if created.tzinfo is None:
-        created = created.replace(tzinfo=UTC)
-    stamp = str(int(created.timestamp()))
+    try:
+        created = datetime.fromisoformat(report["created"])
+        if created.tzinfo is None:
+            created = created.replace(tzinfo=UTC)
+        stamp = str(int(created.timestamp()))
+    except (TypeError, ValueError, OverflowError):
+        raise KbrelError(
+            f"the report's 'created': found {report['created']!r:.99}; allowed: a time such as "
+            "2026-11-01T10:00:00+00:00"
+        ) from None
     evaluation_id = f"kbrel/{model_id}/{stamp}"
     lines = [
         replace_surrogates(json.dumps(instance, ensure_ascii=False, allow_nan=False))
@@ -162,7 +172,6 @@ def write_eee(
         },
     }
     paths = output / folder / f"{name}.json", output / samples
-    paths[0].parent.mkdir(parents=True, exist_ok=True)
     aggregate = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     for path, content in zip(paths, (aggregate, text), strict=True):
         with new_file(path, force=force) as stream:

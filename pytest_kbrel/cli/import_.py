@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import filecmp
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from pytest_kbrel.cli.arguments import Commands, finish, print_result, scratch_folder
+from pytest_kbrel.cli.arguments import Commands, finish, print_result
+from pytest_kbrel.outputs import new_file
 
 if TYPE_CHECKING:
     from pytest_kbrel.facts.readers import Row
@@ -52,43 +52,30 @@ def _run(options: argparse.Namespace) -> int:
         raise FileExistsError(
             f"{output}: the relations are written under this name; name the facts otherwise"
         )
-    relations = Relations()
-    with scratch_folder(output) as scratch:
-        facts, wordings = scratch / "facts.jsonl", scratch / _RELATIONS
-        with facts.open("w", encoding="utf-8", newline="\n") as stream:
-            counts = _write(
-                read(form, [options.path], relations), stream, skip=options.skip_broken
-            )
-        wordings.write_text(
-            relations_text(relations.values()), encoding="utf-8", newline="\n"
+    relations, relations_output = Relations(), output.parent / _RELATIONS
+    with (
+        new_file(relations_output, force=options.force) as wordings,
+        new_file(output, force=options.force) as stream,
+    ):
+        counts = _write(
+            read(form, [options.path], relations), stream, skip=options.skip_broken
         )
-        targets = ((facts, output), (wordings, output.parent / _RELATIONS))
-        for made, target in targets:
-            if (
-                target.exists()
-                and not options.force
-                and not filecmp.cmp(made, target, shallow=False)
-            ):
-                raise FileExistsError(
-                    f"{target}: exists already with other content and is left as it is; name another folder, "
-                    "or replace it with --force"
-                )
-        for made, target in targets:
-            made.replace(target)
+        wordings.write(relations_text(relations.values()))
     document = {
         "output": output,
-        "relations_output": targets[1][1],
+        "relations_output": relations_output,
         "rows": counts.read,
         "facts": counts.written,
         "duplicates": counts.duplicates,
+        "unanswered": counts.unanswered,
         "skipped": counts.skipped,
         "relations": len(relations),
         "first_skipped": counts.broken,
     }
     lines = [
         f"rows read: {counts.read}, facts written to {output}: {counts.written}, duplicates marked: "
-        f"{counts.duplicates}, rows skipped: {counts.skipped}, "
-        f"relations in {targets[1][1]}: {len(relations)}",
+        f"{counts.duplicates}, without an answer: {counts.unanswered}, rows skipped: {counts.skipped}, "
+        f"relations in {relations_output}: {len(relations)}",
         *(f"skipped: {message}" for message in counts.broken),
     ]
     if counts.skipped > len(counts.broken):
@@ -102,6 +89,7 @@ class _Counts:
 
     def __init__(self) -> None:
         self.read = self.written = self.duplicates = self.skipped = 0
+        self.unanswered = 0
         self.broken: list[str] = []
 
 
@@ -116,6 +104,7 @@ def _write(rows: Iterator[Row], stream: TextIO, *, skip: bool) -> _Counts:
         if row.fact is not None:
             counts.written += 1
             counts.duplicates += bool(row.fact.duplicate_of)
+            counts.unanswered += row.fact.object is None
             stream.write(fact_line(row.fact))
             continue
         assert row.error is not None

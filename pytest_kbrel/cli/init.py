@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from pytest_kbrel import resources
 from pytest_kbrel.cli.arguments import Commands, finish, print_result
+from pytest_kbrel.outputs import new_file, write_text
 from pytest_kbrel.words import DEFAULT_CACHE, DEFAULT_OUTPUT
 
 BASELINE = "prod"
@@ -63,12 +65,13 @@ def register(commands: Commands) -> None:
 class _Work:
     """What was done in ``directory``: files that were written, lines that were added to others, and the rest.
 
-    ``present`` were there and were left as they were, each with the reason. ``to_add`` are lines that the
-    user must add by hand.
+    ``made`` are the outermost paths that are new. ``present`` were there and were left as they were, each
+    with the reason. ``to_add`` are lines that the user must add by hand.
     """
 
     directory: Path
     files: list[Path] = dataclasses.field(default_factory=list)
+    made: list[Path] = dataclasses.field(default_factory=list)
     added: dict[Path, list[str]] = dataclasses.field(default_factory=dict)
     present: dict[Path, str] = dataclasses.field(default_factory=dict)
     to_add: dict[Path, list[str]] = dataclasses.field(default_factory=dict)
@@ -76,13 +79,14 @@ class _Work:
     def copy(self, source: Path, name: str) -> None:
         """Copy a folder."""
         if (target := self._free(name)) is not None:
-            shutil.copytree(source, target)
+            for file in filter(Path.is_file, source.rglob("*")):
+                with new_file(target / file.relative_to(source), force=False) as stream:
+                    stream.buffer.write(file.read_bytes())
 
     def write(self, name: str, text: str) -> None:
         """Write a file."""
         if (target := self._free(name)) is not None:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8", newline="\n")
+            write_text(target, text, force=False)
 
     def _free(self, name: str) -> Path | None:
         """Return the path to write, ``None`` where something is there."""
@@ -91,6 +95,8 @@ class _Work:
             self.present[target] = "exists already"
             return None
         self.files.append(target)
+        outermost = (*reversed(target.parents), target)
+        self.made.append(next(path for path in outermost if not os.path.lexists(path)))
         return target
 
     def ignore(self) -> None:
@@ -114,8 +120,9 @@ class _Work:
             return
         end = b"\r\n" if b"\r\n" in data else b"\n"
         gap = end if data and not data.endswith(b"\n") else b""
-        with target.open("ab") as stream:
-            stream.write(gap + b"".join(line.encode() + end for line in lines))
+        with new_file(target, force=True) as stream:
+            added = b"".join(line.encode() + end for line in lines)
+            stream.buffer.write(data + gap + added)
         self.added[target] = lines
 
     def set_ini_key(self, path: Path, text: str) -> None:
@@ -139,17 +146,14 @@ def _run(options: argparse.Namespace) -> int:
     # First: nothing is written beside a file that pytest refuses.
     path, line = line_to_add(directory, "kb_baseline", BASELINE)
     work = _Work(directory)
-    for name in ("world.kb.yaml", "quick.kb.yaml", "conftest.py"):
-        text = (resources.suites() / name).read_text(encoding="utf-8")
-        work.write(
-            f"suites/{name}", text.replace(resources.SCHEMA_IN_CLONE, _SCHEMA, 1)
-        )
-    work.copy(resources.suites() / "world", "suites/world")
-    work.write(f"suites/{_SCHEMA}", resources.schema("suite"))
-    work.copy(resources.baselines() / "reference", "baselines/reference")
-    work.set_ini_key(path, line)
-    work.ignore()
-    work.write(_WORKFLOW, resources.workflow())
+    try:
+        _make(work, path, line)
+    except BaseException:
+        for made in work.made:
+            shutil.rmtree(made, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                made.unlink()
+        raise
     document = {
         "directory": directory,
         "files": work.files,
@@ -160,6 +164,21 @@ def _run(options: argparse.Namespace) -> int:
     }
     print_result(options, document, _lines(work))
     return 0
+
+
+def _make(work: _Work, ini: Path, line: str) -> None:
+    for name in ("world.kb.yaml", "quick.kb.yaml", "conftest.py"):
+        text = (resources.suites() / name).read_text(encoding="utf-8")
+        work.write(
+            f"suites/{name}", text.replace(resources.SCHEMA_IN_CLONE, _SCHEMA, 1)
+        )
+    work.copy(resources.suites() / "world", "suites/world")
+    work.write(f"suites/{_SCHEMA}", resources.schema("suite"))
+    work.copy(resources.baselines() / "reference", "baselines/reference")
+    work.set_ini_key(ini, line)
+    work.write(_WORKFLOW, resources.workflow())
+    # Last: of a file that was there nothing needs to be taken back.
+    work.ignore()
 
 
 def _by_text(paths: dict[Path, list[str]] | dict[Path, str]) -> dict[str, object]:

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.cli.arguments import Commands, finish, new_file, print_result
+from pytest_kbrel.cli.arguments import Commands, finish, print_result
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import describe, json_records
+from pytest_kbrel.outputs import new_file
 from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import LANGUAGES, Label, base_language
 

@@ -15,12 +15,12 @@ from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.cli.arguments import (
     Commands,
     finish,
-    new_file,
     number_within,
     print_result,
 )
 from pytest_kbrel.errors import KbrelError, SuiteError
 from pytest_kbrel.facts.located import describe, json_records
+from pytest_kbrel.outputs import new_file
 from pytest_kbrel.words import SUITE_SUFFIX
 
 if TYPE_CHECKING:

@@ -65,17 +65,17 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from pytest_kbrel.outputs import check_free
     from pytest_kbrel.replay.joined import runs_in
-    from pytest_kbrel.reports import REPORT, add_to_job_page
+    from pytest_kbrel.reports import REPORT_FILES, add_to_job_page
     from pytest_kbrel.reports.json_report import report_dict
     from pytest_kbrel.reports.junit import write_junit
     from pytest_kbrel.reports.terminal import terminal_lines
     from pytest_kbrel.session.merge import merge
 
-    if (options.output / REPORT).exists() and not options.force:
-        raise FileExistsError(
-            f"{options.output}: holds a report; name another folder or give --force"
-        )
+    junit = [options.junitxml] if options.junitxml is not None else []
+    for path in (*(options.output / name for name in REPORT_FILES), *junit):
+        check_free(path, force=options.force)
     if options.junit_properties and options.junitxml is None:
         raise KbrelError(
             "--junit-properties: found without --junitxml; allowed: with it"
@@ -100,10 +100,10 @@ def _run(options: argparse.Namespace) -> int:
         baseline=_baseline(root) if options.baseline is None else options.baseline,
         strict=word == "fail",
     )
-    if options.junitxml is not None:
+    for path in junit:
         write_junit(
             run,
-            options.junitxml,
+            path,
             failing=settings.failing,
             baseline_name=settings.compared_with,
             as_properties=options.junit_properties,

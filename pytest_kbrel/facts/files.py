@@ -45,6 +45,11 @@ KEYS = (
     *("valid_until", "language", "answer_range"),
 )
 
+_ITEM = re.compile(r"Q[1-9]\d+")
+_URI = re.compile(
+    r"_:|<?(?:https?://)?(?:www\.)?wikidata\.org/(?:entity|wiki|prop|\.well-known)/|wd\w*:[A-Z]?\d"
+)
+
 FORM = (
     'a facts file has one JSON object a line: {"relation": "P36", "subject": "Peru", "object": "Lima"}; '
     "a public dataset in a format of its own needs that format's name, in a suite under 'format' "
@@ -106,6 +111,7 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
             fields[key] = convert(value[key])
     fact = Fact(**fields)
     _check_negatives(fact)
+    check_labels(fact)
     return fact
 
 
@@ -146,6 +152,17 @@ def check_range(item: Any) -> tuple[float, float]:
             f"found {shown(item)}"
         )
     return float(ends[0]), float(ends[1])
+
+
+def check_labels(fact: Fact) -> None:
+    """Raise ``ValueError`` where subject or object is what Wikidata has in place of a label."""
+    for key, text in (("subject", fact.subject), ("object", fact.object or "")):
+        # A free question is its own subject, and Q7 may be a car.
+        is_item = fact.question != fact.subject and _ITEM.fullmatch(text)
+        if is_item or _URI.match(text):
+            raise ValueError(
+                f"{key!r} must be a name, found {describe(text)}; allowed: the label that Wikidata has for it"
+            )
 
 
 def _check_negatives(fact: Fact) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, TextIO
@@ -15,8 +16,9 @@ import pytest
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.cases import Retrieval
 from pytest_kbrel.evaluation.model_pool import ModelPool
-from pytest_kbrel.models.answers.files import request_line
+from pytest_kbrel.models.answers.files import is_request_file, request_line
 from pytest_kbrel.models.answers.spec import PREFIX, to_export
+from pytest_kbrel.outputs import check_free, new_file
 from pytest_kbrel.plugin.activation import DryPlugin, stay_in_one_process
 from pytest_kbrel.plugin.preflight import check
 from pytest_kbrel.plugin.settings import read_settings
@@ -60,10 +62,12 @@ def _of_requests(settings: Settings) -> Settings:
 def _check_target(settings: Settings) -> None:
     target = settings.export_requests
     assert target is not None
-    if target.is_dir() or not target.parent.is_dir():
+    try:
+        check_free(target, force=target.is_file() and is_request_file(target))
+    except OSError:
         raise ModelError(
-            f"{target}: found no file that can be written; allowed: a file in an existing folder"
-        )
+            f"{target}: found what --kb-export-requests did not write; allowed: a new file"
+        ) from None
     answers = Path(settings.model.strip().removeprefix(PREFIX)).expanduser()
     if settings.model.strip().startswith(PREFIX) and answers.resolve() in (
         target.resolve(),
@@ -82,13 +86,14 @@ class Exporter(DryPlugin):
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         super().__init__(config, settings, None)
+        assert settings.export_requests is not None
+        self._target = settings.export_requests
         self._lines: list[str] = []
 
     def pytest_report_header(self) -> str:
         """Return what is written and where."""
-        target = self._settings.export_requests
         return printable(
-            f"kbrel: requests to {self._settings.model} are written to {target}; nothing is decided"
+            f"kbrel: requests to {self._settings.model} are written to {self._target}; nothing is decided"
         )
 
     def pytest_terminal_summary(
@@ -102,26 +107,18 @@ class Exporter(DryPlugin):
 
     def use(self, cases: list[Case], suites: list[Suite]) -> None:
         """Write the requests of the cases."""
-        target = self._settings.export_requests
-        assert target is not None
         pool = ModelPool(self._settings)
         retrieval = Retrieval(self._config.rootpath, self._settings.judge_args)
         try:
             model: AnswersModel = pool.model()  # type: ignore[assignment]
-            part = target.with_name(f"{target.name}.part")
-            try:
-                with part.open("w", encoding="utf-8") as stream:
-                    names = self._written(cases, pool, retrieval, model, stream)
-                if names:
-                    part.replace(target)
-            finally:
-                part.unlink(missing_ok=True)
+            with ExitStack() as opened:
+                names = self._written(cases, pool, retrieval, model, opened)
         except OSError as error:
-            raise KbrelError(f"{target}: requests cannot be written: {error}") from None
+            raise KbrelError(f"requests cannot be written: {error}") from None
         finally:
             pool.close()
             retrieval.close()
-        self._lines = list(self._summary(target, len(names), model))
+        self._lines = list(self._summary(len(names), model))
 
     def _written(
         self,
@@ -129,14 +126,18 @@ class Exporter(DryPlugin):
         pool: ModelPool,
         retrieval: Retrieval,
         model: AnswersModel,
-        stream: TextIO,
+        opened: ExitStack,
     ) -> set[str]:
-        """Write each request without an answer once; return their ids."""
+        """Write each request without an answer once; return their ids. Without one no file is ``opened``."""
         from pytest_kbrel.probes import run_case
 
         names: set[str] = set()
+        stream: TextIO
 
         def write(name: str, path: str, body: Mapping[str, Any]) -> None:
+            nonlocal stream
+            if not names:
+                stream = opened.enter_context(new_file(self._target, force=True))
             if name not in names:
                 names.add(name)
                 stream.write(request_line(name, path, body))
@@ -152,9 +153,7 @@ class Exporter(DryPlugin):
             )
         return names
 
-    def _summary(
-        self, target: Path, written: int, model: AnswersModel
-    ) -> Iterator[str]:
+    def _summary(self, written: int, model: AnswersModel) -> Iterator[str]:
         answers, given = model.answers, self._settings.model.strip()
         if answers:
             yield f"{len(answers)} answers of {answers.name or 'a model without a name'} in {given}"
@@ -166,7 +165,7 @@ class Exporter(DryPlugin):
         if not written:
             yield f"every request has an answer, and nothing was written; to decide: --kb-model={given}"
             return
-        shown = os.path.relpath(target, self._settings.here)
+        shown = os.path.relpath(self._target, self._settings.here)
         requests = f"{written} requests to {model.name} in {shown}"
         if model.endpoint == "chat":
             yield f"{requests}, to be answered by a batch, for instance with"

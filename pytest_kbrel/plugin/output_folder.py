@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ _ALIVE = ".alive"
 _WRITING = "writing.lock"
 # Seconds after which spool files without a lock count as those of a dead run.
 _OLD = 86400.0
+# Bytes at the beginning of a report that say what it is.
+_HEAD = 4096
 # Seconds to wait for another run that writes its reports into the same folder.
 _PATIENCE = 60.0
 
@@ -109,11 +112,12 @@ def move_aside(directory: Path) -> bool:
 
     A report in ``directory`` is afterwards always one of a later run, even if that run is killed. Other
     report files without a report.json are those of a killed run and are removed. Returns True if a report was
-    moved; raises ``UsageError`` where that is not possible.
+    moved; raises ``UsageError`` where that is not possible, or files of these names are no report's.
     """
     previous = directory / PREVIOUS
-    names = [name for name in REPORT_FILES if (directory / name).is_file()]
     try:
+        killed = bool(_report_files(previous)) or (directory / PARTS).is_dir()
+        names = _report_files(directory, killed=killed)
         if REPORT not in names:
             for name in names:
                 (directory / name).unlink(missing_ok=True)
@@ -128,6 +132,20 @@ def move_aside(directory: Path) -> bool:
             f"{error.strerror}; allowed: a folder where they can, or another one"
         ) from None
     return True
+
+
+def _report_files(folder: Path, *, killed: bool = False) -> list[str]:
+    """Return the names of the report's files in ``folder``; a ``killed`` run may have left no report.json."""
+    names = [name for name in REPORT_FILES if os.path.lexists(folder / name)]
+    if (folder / REPORT).is_file():
+        with (folder / REPORT).open("rb") as stream:
+            killed = b'"kbrel_version"' in stream.read(_HEAD)
+    if names and not killed:
+        raise pytest.UsageError(
+            f"--kb-output-path: {folder / names[0]} is no file of a report; allowed: a folder where that name "
+            "is free"
+        )
+    return names
 
 
 def move_back(directory: Path) -> None:

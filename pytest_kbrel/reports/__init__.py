@@ -1,4 +1,4 @@
-"""A report folder: the names of its files, and writing that leaves the old file or the whole new one.
+"""A report folder: the names of its files, and where an earlier one is.
 
 Each report is a function of a finished ``Run`` in a module of its own. They format; nothing is computed here.
 """
@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 REPORT = "report.json"
 PAGE = "report.html"
@@ -39,25 +36,6 @@ def runs_beside(folder: Path) -> list[str]:
         return sorted(path.parent.name for path in folder.parent.glob(f"*/{REPORT}"))
     except OSError:
         return []
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a new file that takes the place of ``path`` when the block ends well, and vanishes otherwise."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as stream:
-            yield stream
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write ``text`` as UTF-8, whatever the locale; what has no UTF-8 form becomes a question mark."""
-    with replacing(path) as stream:
-        stream.write(text.encode("utf-8", "replace"))
 
 
 def add_to_job_page(folder: Path) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from pytest_kbrel import resources
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, nearest
+from pytest_kbrel.outputs import write_text
 from pytest_kbrel.records import CaseKind, CaseResult, MetricValue, Run
 from pytest_kbrel.reports import (
     REPORT,
@@ -19,7 +20,6 @@ from pytest_kbrel.reports import (
     runs_beside,
     sha256_of,
     view,
-    write_text,
 )
 from pytest_kbrel.reports.changes import (
     Part,
@@ -133,9 +133,8 @@ def _case(case: CaseResult) -> dict[str, Any]:
 def write_json(run: Run, path: Path) -> None:
     """Write the report of ``run`` to ``path``; a reader finds the old file or the whole new one."""
     text = json.dumps(report_dict(run), indent=1, ensure_ascii=False, allow_nan=False)
-    write_text(
-        path, _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
-    )
+    escaped = _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    write_text(path, escaped + "\n", force=True)
 
 
 def read_report(path: Path) -> dict[str, Any]:

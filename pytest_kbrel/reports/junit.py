@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from pytest_kbrel.outputs import new_file
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Judgement, MetricValue, Run
-from pytest_kbrel.reports import phrases, replacing, view
+from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.changes import changes_headline
 from pytest_kbrel.reports.formatting import number, one_line
 from pytest_kbrel.reports.terminal import failure_text
@@ -198,5 +199,5 @@ def write_junit(
         suite.set(name, str(len(suite.findall(f"testcase/{tag}"))))
     suite.set("tests", str(len(cases)))
     suite.set("time", f"{sum(case.duration for case in cases):.3f}")
-    with replacing(path) as stream:
-        stream.write(tostring(root, encoding="utf-8", xml_declaration=True))
+    with new_file(path, force=True) as stream:
+        stream.buffer.write(tostring(root, encoding="utf-8", xml_declaration=True))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_kbrel.errors import ResponseError
+from pytest_kbrel.outputs import new_file
 from pytest_kbrel.records import Exchange
-from pytest_kbrel.reports import replacing
 from pytest_kbrel.reports.responses import asked_in, numbered, to_line
 
 
@@ -59,7 +59,7 @@ def join_spools(spools: Sequence[Path], output: Path, order: Sequence[str]) -> J
             streams = [stack.enter_context(spool.open("rb")) for spool in present]
             rank = {case: at for at, case in enumerate(order)}
             written = 0
-            with replacing(output) as stream:
+            with new_file(output, force=True) as joined:
                 for case in sorted(
                     cases, key=lambda name: (rank.get(name, len(rank)), name)
                 ):
@@ -68,7 +68,7 @@ def join_spools(spools: Sequence[Path], output: Path, order: Sequence[str]) -> J
                         (cases[case],),
                     ):
                         streams[spool].seek(at)
-                        stream.write(streams[spool].readline())
+                        joined.buffer.write(streams[spool].readline())
                         written += 1
         except sqlite3.Error as error:
             raise ResponseError(

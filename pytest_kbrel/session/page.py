@@ -11,8 +11,9 @@ from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, read_b
 from pytest_kbrel.baselines.format import load_tables, read_compressed
 from pytest_kbrel.baselines.reading import published_names, read_published
 from pytest_kbrel.errors import BaselineError, KbrelError
+from pytest_kbrel.outputs import write_text
 from pytest_kbrel.records import PUBLISHED, Run, Table
-from pytest_kbrel.reports import OUTCOMES, PAGE, REPORT, RESPONSES, write_text
+from pytest_kbrel.reports import OUTCOMES, PAGE, REPORT, RESPONSES
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.html.sources import PublishedModel, Sources
 from pytest_kbrel.reports.json_report import check_file, read_report
@@ -80,7 +81,10 @@ def rebuild_page(folder: Path, rootdir: Path) -> tuple[Path, list[str]]:
             f"{folder / REPORT}: cannot be shown: {type(error).__name__}: {error}; "
             "allowed: a report as a run wrote it"
         ) from None
-    write_text(folder / PAGE, page)
+    if (folder / PAGE).is_symlink():
+        # Whoever made the folder chose where it leads.
+        (folder / PAGE).unlink()
+    write_text(folder / PAGE, page, force=True)
     return folder / PAGE, [f"left out: {one}" for one in left_out]
 
 

@@ -28,6 +28,7 @@ from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.evaluation.model_pool import News
 from pytest_kbrel.models.openai.usage import cost_of
+from pytest_kbrel.outputs import new_file, write_text
 from pytest_kbrel.records import (
     BASELINE,
     UNMEASURED,
@@ -47,9 +48,7 @@ from pytest_kbrel.reports import (
     REPORT,
     RESPONSES,
     SUMMARY,
-    replacing,
     sha256_of,
-    write_text,
 )
 from pytest_kbrel.reports.json_report import write_json
 from pytest_kbrel.reports.markdown import summary_markdown
@@ -477,8 +476,8 @@ def write_reports(run: Run, directory: Path, baseline: Baseline | None = None) -
     ``baseline`` is what the run was compared with: the page draws its facts beside the run's.
     """
     tables = [(case.nodeid, case.table) for case in run.cases if not case.aggregate]
-    with replacing(directory / OUTCOMES) as stream:
-        stream.write(packed(dump_tables(tables, texts=True)))
+    with new_file(directory / OUTCOMES, force=True) as stream:
+        stream.buffer.write(packed(dump_tables(tables, texts=True)))
     # A report is read with its own files only.
     paths = [directory / name for name in (RESPONSES, OUTCOMES)]
     run = replace(
@@ -486,8 +485,8 @@ def write_reports(run: Run, directory: Path, baseline: Baseline | None = None) -
         files=tuple((path.name, sha256_of(path)) for path in paths if path.is_file()),
     )
     write_json(run, directory / REPORT)
-    write_text(directory / PAGE, page_of(run, baseline, directory))
-    write_text(directory / SUMMARY, summary_markdown(run))
+    write_text(directory / PAGE, page_of(run, baseline, directory), force=True)
+    write_text(directory / SUMMARY, summary_markdown(run), force=True)
     return run
 
 

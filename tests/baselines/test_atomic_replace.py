@@ -139,7 +139,7 @@ def test_no_space_leaves_the_older_one_and_nothing_else(tmp_path, monkeypatch):
 def test_what_a_killed_process_left_is_no_obstacle_and_goes_in_time(tmp_path):
     folder = tmp_path / "b"
     folder.mkdir()
-    for name in ("outcomes-0123456789ab.jsonl.xz", ".baseline-00ff"):
+    for name in ("outcomes-0123456789ab.jsonl.xz", ".kbrel-00ff"):
         (folder / name).write_bytes(b"left")
     write_baseline(folder, run_of("+"))
     assert len(list(folder.iterdir())) == 4
@@ -166,7 +166,7 @@ def test_what_another_process_took_away_first_hides_nothing_else(tmp_path, monke
     monkeypatch.setattr(
         Path,
         "iterdir",
-        lambda folder: iter([folder / ".baseline-00ff", *listed(folder)]),
+        lambda folder: iter([folder / ".kbrel-00ff", *listed(folder)]),
     )
     write_baseline(tmp_path / "b", run_of("-"))
     assert not old.exists()

@@ -30,13 +30,17 @@ def pull_request(tmp_path, run):
                 json.dumps(state | {"comments": comments})
             )
 
-        def post(self, text, commit="a" * 40):
+        def post(self, text, commit="a" * 40, name="kbrel"):
             body = tmp_path / "comment.md"
             body.write_text(text, encoding="utf-8")
+            return self.post_file(body, commit, name)
+
+        def post_file(self, body, commit="a" * 40, name="kbrel"):
             return run(
                 "post-comment.sh",
                 **{"FAKE_GH": folder, "GH_TOKEN": "token", "GITHUB_REPOSITORY": "o/r"},
                 **{"KBREL_BODY": body, "KBREL_PULL_REQUEST": 7, "KBREL_COMMIT": commit},
+                KBREL_NAME=name,
             )
 
         def bodies(self):
@@ -95,16 +99,52 @@ def test_a_run_of_an_older_commit_posts_nothing(pull_request):
 
 def test_a_job_that_ended_early_replaces_the_verdict_of_the_run_before(pull_request):
     pull_request.set(comment(1, "<!-- pytest-kbrel -->\n## Knowledge gates: pass"))
-    assert pull_request.post("").returncode == 0
+    assert pull_request.post("", name="").returncode == 0
     (body,) = pull_request.bodies()
     assert body.startswith("<!-- pytest-kbrel -->\n## Knowledge gates: no report\n")
 
 
-def test_a_file_without_a_marker_is_not_posted(pull_request):
-    result = pull_request.post("hello\n")
+@pytest.mark.parametrize(
+    "line",
+    ["hello", "<!-- pytest-kbrel: other -->", f"{MARKER} x", "<!-- pytest-kbrel -->"],
+)
+def test_a_file_without_the_marker_of_its_gate_is_not_posted(pull_request, line):
+    result = pull_request.post(f"{line}\nhello\n")
     assert result.returncode == 2
-    assert "found no marker in its first line" in result.stderr
+    assert f"found no marker '{MARKER}' in its first line" in result.stderr
     assert pull_request.bodies() == []
+
+
+@pytest.mark.parametrize("text", [f"{MARKER}\nsecret\n", None])
+def test_a_link_is_not_posted(pull_request, tmp_path, text):
+    if text is not None:
+        (tmp_path / "secret").write_text(text)
+    (tmp_path / "body").symlink_to("secret")
+    result = pull_request.post_file(tmp_path / "body")
+    assert result.returncode == 2
+    assert "body: is a symbolic link; allowed: a file" in result.stderr
+    assert pull_request.bodies() == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("KBREL_NAME", "a --> <b>"),
+        ("KBREL_NAME", "a\nb"),
+        ("KBREL_LINK", "javascript:alert(1)"),
+        ("KBREL_LINK", "https://x/1) [other](https://y"),
+        ("KBREL_COMMIT", "main"),
+    ],
+)
+@pytest.mark.parametrize("script", ["comment.sh", "post-comment.sh"])
+def test_a_comment_without_a_report_states_only_what_one_may(
+    run, tmp_path, script, variable, text
+):
+    stated = {"KBREL_BODY": tmp_path / "body", variable: text}
+    result = run(script, **stated)
+    assert result.returncode == 4
+    assert f"{variable}: found '{text}'; allowed: " in result.stderr
+    assert result.stdout == ""
 
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq")
@@ -142,6 +182,12 @@ def test_the_key_of_the_cache_changes_with_model_and_suites(run, project):
         True,
     )
     assert run("cache-key.sh", KBREL_SUITES="nowhere").returncode != 0
+    # Neither an action of find nor an option of it.
+    for name in ("-delete", "-L", "--help"):
+        assert run("cache-key.sh", KBREL_SUITES=f"{name}\nsuites").returncode != 0
+        (project / name).write_text("x")
+        assert key(KBREL_SUITES=f"{name}\nsuites")["suites"] != key()["suites"]
+        assert (project / "suites/facts.jsonl").exists()
 
 
 def test_what_is_installed(run, tmp_path):
@@ -195,8 +241,9 @@ def test_a_comment_needs_python_only_and_no_kbrel_in_the_path(run, project, tmp_
     (tools / "python").chmod(0o755)
     result = run("comment.sh", KBREL_NAME="kbrel", PATH=f"{tools}:/usr/bin:/bin")
     assert result.returncode == 0
-    arguments = ["-m", "pytest_kbrel.cli", "comment", "kbrel-report", "--name=kbrel"]
-    assert result.stderr.splitlines()[:5] == arguments
+    given = ["--name=kbrel", "--link=", "--commit=", "--", "kbrel-report"]
+    arguments = ["-m", "pytest_kbrel.cli", "comment", *given]
+    assert result.stderr.splitlines() == arguments
 
 
 @pytest.mark.slow
@@ -405,6 +452,28 @@ def test_a_baseline_behind_a_link_is_not_written(run, project, tmp_path):
     )
     assert result.returncode == 4
     assert "is a symbolic link; allowed: a folder" in result.stderr
+
+
+OUTCOMES = "outcomes-0123456789ab.jsonl.xz"
+
+
+@pytest.mark.parametrize(
+    "bad", [{"baseline.json": None}, {OUTCOMES: None}, {"outcomes-x.jsonl.xz": "x"}, {}]
+)
+def test_only_files_of_a_baseline_are_committed(run, project, tmp_path, bad):
+    (tmp_path / "secret").write_text("x")
+    (tmp_path / "blessed").mkdir()
+    files = (
+        {"baseline.json": "{}", OUTCOMES: "x"} | bad if bad else {"baseline.json": "{}"}
+    )
+    for name, text in files.items():
+        path = tmp_path / "blessed" / name
+        path.symlink_to("../secret") if text is None else path.write_text(text)
+    names = {"KBREL_BASELINE": "prod", "KBREL_BRANCH": "topic"}
+    result = run("push-baseline.sh", KBREL_BLESSED=tmp_path / "blessed", **names)
+    assert result.returncode == 4
+    assert "found no file of a baseline; allowed: baseline.json and " in result.stderr
+    assert not (project / "baselines").exists()
 
 
 def git(folder, *arguments):

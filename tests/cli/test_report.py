@@ -173,6 +173,15 @@ def test_a_report_of_another_form_is_refused(
     assert "cannot be read as a report: " in capsys.readouterr().err
 
 
+def test_a_page_that_is_a_link_leads_nowhere(folder: Path, tmp_path: Path) -> None:
+    for target in (tmp_path / "mine", Path("/dev/full")):
+        (folder / "report.html").unlink(missing_ok=True)
+        (folder / "report.html").symlink_to(target)
+        assert main(["report", str(folder)]) == 0
+        assert (folder / "report.html").read_text("utf-8").startswith("<!doctype")
+    assert not (tmp_path / "mine").exists()
+
+
 def test_figures_beyond_all_scales_are_no_error(folder: Path) -> None:
     report = json.loads((folder / "report.json").read_text())
     for entry in report["cases"]:

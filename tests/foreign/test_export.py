@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.cli.export import write_csv, write_eee
+from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign import Wanted, read_run
 from pytest_kbrel.records import CaseResult, Outcome, Table
 
@@ -101,6 +102,16 @@ def test_half_a_surrogate_pair_is_replaced_since_no_file_holds_it(
     _, samples = write_eee(REPORT, [odd], "org/m", tmp_path, force=False)
     for path in (tmp_path / "a.csv", samples):
         assert "\ufffd a" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("created", ["x2026-11-01", "", None, 7])
+def test_a_report_that_was_made_at_no_time_is_refused(
+    created: object, tmp_path: Path
+) -> None:
+    report = {**REPORT, "created": created}
+    with pytest.raises(KbrelError, match=f"'created': found {created!r}; allowed: a "):
+        write_eee(report, [case(3)], "org/m", tmp_path, force=False)
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize("unseen", [False, True])

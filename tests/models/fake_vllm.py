@@ -112,6 +112,7 @@ class LLM:
         generation_config: str = "auto",
         logprobs_mode: str = "raw_logprobs",
         max_logprobs: int = 20,
+        use_tqdm_on_load: bool = True,
     ) -> None:
         if calls.refuse_start:
             raise RuntimeError(calls.refuse_start)

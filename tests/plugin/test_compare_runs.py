@@ -49,7 +49,7 @@ def compare(pytester, monkeypatch, capsys):
 
     def compare(*arguments):
         capsys.readouterr()
-        status = main(["compare", *arguments, "-v", "--json", "out.json"])
+        status = main(["compare", *arguments, "-v", "--json", "out.json", "--force"])
         return (
             status,
             capsys.readouterr(),

@@ -61,7 +61,7 @@ def old(pytester):
     """Lay the report of an older run, which nobody may take for a later one's, into the folder."""
     folder = pytester.path / "kbrel-report"
     folder.mkdir()
-    (folder / "report.json").write_text('{"old": true}')
+    (folder / "report.json").write_text('{"kbrel_version": "old"}')
     return folder
 
 
@@ -90,7 +90,9 @@ def test_sigterm_between_cases_leaves_a_report_of_what_was_decided(
     )
     assert actual["exit_status"] == 2
     assert not (pytester.path / "baselines").exists()
-    assert json.loads((old / "previous" / "report.json").read_text()) == {"old": True}
+    assert json.loads((old / "previous" / "report.json").read_text()) == {
+        "kbrel_version": "old"
+    }
     assert signal.getsignal(signal.SIGTERM) == before
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from pathlib import Path
 
 import pytest
 
@@ -33,9 +34,9 @@ WORK = {
     "labels": ("run --output=labels.jsonl --number=2", "drawn"),
     "export": ("run --format=csv --output=run.csv", "files"),
     "merge": ("1 2 --output=merged", "summary"),
-    "compare": ("run merged", "paired"),
+    "compare": ("run merged --html=page.html", "paired"),
     "report": ("run", "output"),
-    "comment": ("run", "comment"),
+    "comment": ("run --output=comment.md", "output"),
 }
 # What each command refuses; tests/cli has what argparse refuses.
 REFUSED = {
@@ -71,8 +72,14 @@ def test_the_table_names_every_command():
     assert sorted(REFUSED) == sorted(WORK.keys() - {"schema"})
 
 
+def files(folder):
+    return filter(Path.is_file, folder.rglob("*"))
+
+
 @pytest.mark.slow
-def test_every_command_prints_one_document(pytester, mini_suite, capsys, monkeypatch):
+def test_every_command_prints_one_document_and_replaces_nothing(
+    pytester, mini_suite, capsys, monkeypatch
+):
     pytest.importorskip("duckdb")
     monkeypatch.delenv("KB_USE_CACHE", raising=False)
     mini_suite(ONE)
@@ -88,6 +95,12 @@ def test_every_command_prints_one_document(pytester, mini_suite, capsys, monkeyp
         out, err = capsys.readouterr()
         assert json.loads(out)[key], (name, out)
         assert err == "", name
+    for name, (arguments, _) in WORK.items():
+        # What is there is the user's own.
+        written = {path: path.read_bytes() for path in files(pytester.path)}
+        assert main(f"{name} {arguments}".split()) == (2 if "=" in arguments else 0)
+        assert "exists already" in capsys.readouterr().err or "=" not in arguments
+        assert {path: path.read_bytes() for path in files(pytester.path)} == written
     for name, arguments in REFUSED.items():
         assert main(f"{name} {arguments} --json".split()) == 2, name
         out, err = capsys.readouterr()

@@ -129,8 +129,12 @@ def test_the_command_joins_shards_as_pytest_does(pytester, mini_suite, shards, c
     assert "reports written to merged" in capsys.readouterr().out
     assert junit_of("merged.xml") == junit_of("whole.xml")
     assert main(["merge", *folders, *output]) == 2
-    assert "merged: holds a report" in capsys.readouterr().err
+    assert "merged/report.json: exists already" in capsys.readouterr().err
     assert main(["merge", *folders, "--output=1", "--force"]) == 2
+    others = ("--baseline=old", "--output=others", "--junitxml=merged.xml")
+    assert main(["merge", *folders, *others]) == 2
+    assert "merged.xml: exists already" in capsys.readouterr().err
+    assert not (pytester.path / "others").exists()
     assert main(["merge", *folders, "--output=more", "--junit-properties"]) == 2
     assert "--junit-properties: found without --junitxml" in capsys.readouterr().err
 

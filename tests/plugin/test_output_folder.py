@@ -15,7 +15,7 @@ from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_b
 from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.reports import REPORT_FILES
 from pytest_kbrel.reports.json_report import read_report
-from tests.plugin.conftest import ONE, SLOW_N2, wait_until
+from tests.plugin.conftest import GATE, ONE, SLOW_N2, wait_until
 
 LOSES = """
 import shutil
@@ -146,7 +146,7 @@ def test_half_a_surrogate_pair_from_a_server_ends_no_run(
 def _reports(folder, text):
     folder.mkdir(parents=True, exist_ok=True)
     for name in REPORT_FILES:
-        (folder / name).write_text(text)
+        (folder / name).write_text(f'{{"kbrel_version": "{text}"}}')
 
 
 def _names(folder):
@@ -162,7 +162,7 @@ def test_reports_take_the_place_of_those_before_them(tmp_path):
         assert move_aside(tmp_path)
         assert _names(tmp_path) == {"previous", "notes.md"}
         assert _names(tmp_path / "previous") == {*REPORT_FILES, "notes.md"}
-        assert (tmp_path / "previous" / "report.json").read_text() == text
+        assert (tmp_path / "previous" / "report.json").read_text().split('"')[3] == text
 
 
 def test_what_a_killed_run_left_does_not_replace_whole_reports(tmp_path):
@@ -171,6 +171,23 @@ def test_what_a_killed_run_left_does_not_replace_whole_reports(tmp_path):
     assert not move_aside(tmp_path)
     assert _names(tmp_path) == {"previous"}
     assert _names(tmp_path / "previous") == set(REPORT_FILES)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["report.json", "summary.md", "previous/report.html", "previous/report.json"],
+)
+def test_files_of_these_names_that_no_run_wrote_are_left_as_they_are(
+    pytester, mini_suite, name
+):
+    mini_suite(ONE)
+    path = pytester.path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('{"mine": 1}')
+    result = pytester.runpytest(*GATE, "--kb-output-path=.")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"{name} is no file of a report" in result.stderr.str()
+    assert path.read_text() == '{"mine": 1}'
 
 
 def test_reports_are_moved_back_if_no_run_took_place(tmp_path):
@@ -191,7 +208,7 @@ def test_reports_that_cannot_be_moved_are_a_usage_error(tmp_path):
 
 
 def test_an_error_names_the_folder_of_a_report_that_was_moved_aside(tmp_path):
-    _reports(tmp_path, "{}")
+    _reports(tmp_path, "1")
     move_aside(tmp_path)
     for read in (read_report, read_run):
         with pytest.raises(

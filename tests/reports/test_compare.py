@@ -16,7 +16,7 @@ def compare(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
     def run(*sources):
-        assert main(["compare", *sources, "-v", "--json", "out.json"]) == 0
+        assert main(["compare", *sources, "-v", "--json", "out.json", "--force"]) == 0
         return json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
 
     return run

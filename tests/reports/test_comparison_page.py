@@ -184,6 +184,8 @@ def test_the_page_is_written_beside_what_is_printed(flags, file, folder, capsys)
     document = json.loads(capsys.readouterr().out)
     assert len(document["models"]) == 3
     assert (folder / file).is_file()
+    assert main(["compare", "r0", "r1", "r2", "--json", *flags]) == 2
+    assert main(["compare", "r0", "r1", "r2", "--force", *flags]) == 0
 
 
 @pytest.mark.parametrize(
@@ -191,15 +193,19 @@ def test_the_page_is_written_beside_what_is_printed(flags, file, folder, capsys)
     [
         (
             ("r0", "r1", "--html", "r2"),
-            "--html r2: is a folder; allowed: the name of a file",
+            "--html r2: is a run or a folder; allowed: the name of another file",
         ),
         (
             ("r0", "r1", "--html", "r2/report.json"),
-            "--html r2/report.json: is a run; allowed",
+            "--html r2/report.json: is a run or a folder; allowed",
         ),
         (
             ("r0", "r1", "--json", "x", "--html", "x"),
             "--html x: is the file of --json as well",
+        ),
+        *(
+            (("r0", "r1", flag, "notes.md"), "notes.md: exists already; name another")
+            for flag in ("--json", "--html")
         ),
         (
             ("a.csv", "a.csv", "--html"),
@@ -209,7 +215,9 @@ def test_the_page_is_written_beside_what_is_printed(flags, file, folder, capsys)
 )
 def test_what_cannot_be_written_is_one_line(arguments, message, folder, capsys):
     (folder / "a.csv").write_text("id,score\n1,1\n")
+    (folder / "notes.md").write_text("mine")
     assert main(["compare", *arguments]) == 2
+    assert (folder / "notes.md").read_text() == "mine"
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1

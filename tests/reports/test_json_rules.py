@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel import reports
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import GateResult
 from pytest_kbrel.reports.json_report import (
@@ -130,20 +129,3 @@ def test_a_file_belongs_to_the_report_that_names_its_digest(tmp_path):
     with pytest.raises(KbrelError, match="cannot be read"):
         check_file({"files": {path.name: good}}, tmp_path / "nowhere" / path.name)
     check_file({}, tmp_path / "nowhere" / path.name)
-
-
-def test_a_file_is_the_old_one_or_the_whole_new_one(tmp_path):
-    path = tmp_path / "deep" / "file"
-    reports.write_text(path, "a\ud800b")
-    assert path.read_bytes() == b"a?b"
-
-    def breaks():
-        with reports.replacing(path) as stream:
-            stream.write(b"half")
-            assert path.read_bytes() == b"a?b"
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        breaks()
-    assert path.read_bytes() == b"a?b"
-    assert [entry.name for entry in path.parent.iterdir()] == ["file"]

@@ -108,6 +108,9 @@ def register(commands: Commands) -> None:
         action="store_true",
         help="print all figures, correlations and facts of recorded runs, not one screen",
     )
+    parser.add_argument(
+        "--force", action="store_true", help="replace files that are there"
+    )
     others = parser.add_argument_group("runs of other tools")
     foreign_flags = {
         flag: others.add_argument(flag, **how).dest for flag, how in _FOREIGN.items()

@@ -33,9 +33,10 @@ from pytest_kbrel.cli.compare.side_by_side import side_by_side
 from pytest_kbrel.cli.compare.thresholds import Demands, read_gate_file, threshold
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign import ALLOWED, Wanted, format_of, read_run
+from pytest_kbrel.outputs import check_free, write_text
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Rule
-from pytest_kbrel.reports import REPORT, earlier_note, write_text
+from pytest_kbrel.reports import REPORT, earlier_note
 
 _NARROWEST = 60
 
@@ -43,18 +44,15 @@ _NARROWEST = 60
 def run(options: argparse.Namespace) -> int:
     """Compare what the options name; return the exit code."""
     for flag, output in (("--json", options.json), ("--html", options.html)):
-        if (
-            output is not None
-            and output.is_file()
-            and (output.name == REPORT or format_of(output))
-        ):
+        if output in (None, STDOUT):
+            continue
+        is_run = output.is_file() and (output.name == REPORT or format_of(output))
+        if is_run or output.is_dir():
             raise KbrelError(
-                f"{flag} {output}: is a run; allowed: the name of another file, or {flag} behind all runs"
+                f"{flag} {output}: is a run or a folder; allowed: the name of another file, or {flag} behind "
+                "all runs"
             )
-        if output is not None and output.is_dir():
-            raise KbrelError(
-                f"{flag} {output}: is a folder; allowed: the name of a file, or {flag} behind all runs"
-            )
+        check_free(output, force=options.force)
     if options.html is not None and options.html == options.json:
         raise KbrelError(
             f"--html {options.html}: is the file of --json as well; allowed: another file"
@@ -176,7 +174,7 @@ def _run_recorded(options: argparse.Namespace) -> int:
     if options.html is not None:
         from pytest_kbrel.reports.html.comparison import comparison_html
 
-        write_text(options.html, comparison_html(comparison))
+        write_text(options.html, comparison_html(comparison), force=options.force)
         written = [f"page written to {options.html}"]
     width = _width()
     if not options.verbose:
@@ -219,7 +217,7 @@ def _end(
     if options.json == STDOUT:
         print(document, end="")
     elif options.json is not None:
-        write_text(options.json, document)
+        write_text(options.json, document, force=options.force)
     for line in lines if options.json != STDOUT else ():
         print(printable(line))
     return int(options.exit_code and any(paired.fails for paired in pairs))

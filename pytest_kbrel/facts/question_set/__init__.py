@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from pytest_kbrel import __version__
 from pytest_kbrel.errors import MissingExtraError, SuiteError
-from pytest_kbrel.facts.files import fact_line, relations_text
+from pytest_kbrel.facts.files import check_labels, fact_line, relations_text
+from pytest_kbrel.facts.located import located
 from pytest_kbrel.facts.question_set.draw import (
     Filters,
     Scope,
@@ -36,6 +37,7 @@ from pytest_kbrel.facts.question_set.dump import (
     open_rows,
     read_templates,
 )
+from pytest_kbrel.outputs import new_file
 from pytest_kbrel.records import BUCKETS, Bucket, Fact, Relation, record
 
 if TYPE_CHECKING:
@@ -169,24 +171,25 @@ def build_question_set(
                 dump.path,
             )
     dataset = dump.path.name.partition(".")[0]
-    output.mkdir(parents=True, exist_ok=True)
-    with (output / "facts.jsonl").open("w", encoding="utf-8", newline="\n") as stream:
-        for of, one in drawn:
-            template, subject = templates[of.template], one["subject"]
-            texts = answers.get((of.template, subject), (one["answer"],))
-            fact = Fact(
-                id=f"{template.relation}:{subject}",
-                relation=template.relation,
-                subject=subject,
-                object=texts[0],
-                aliases=texts[1:],
-                popularity=one["popularity"],
-                question=template.question.replace("[X]", subject),
-                answer_type=template.answer_type,
-                dataset=dataset,
-                bucket=of.bucket,
-            )
-            stream.write(fact_line(fact))
+    facts = []
+    for of, one in drawn:
+        template, subject = templates[of.template], one["subject"]
+        texts = answers.get((of.template, subject), (one["answer"],))
+        fact = Fact(
+            id=f"{template.relation}:{subject}",
+            relation=template.relation,
+            subject=subject,
+            object=texts[0],
+            aliases=texts[1:],
+            popularity=one["popularity"],
+            question=template.question.replace("[X]", subject),
+            answer_type=template.answer_type,
+            dataset=dataset,
+            bucket=of.bucket,
+        )
+        with located(dump.path):
+            check_labels(fact)
+        facts.append(fact)
     relations = relations_text(
         Relation(
             id=template.relation,
@@ -200,8 +203,14 @@ def build_question_set(
         if count.taken
     )
     text = json.dumps(dataclasses.asdict(manifest), indent=1, ensure_ascii=False) + "\n"
-    for name, content in (("relations.yaml", relations), ("manifest.json", text)):
-        (output / name).write_text(content, encoding="utf-8", newline="\n")
+    with (
+        new_file(output / "facts.jsonl", force=False) as stream,
+        new_file(output / "relations.yaml", force=False) as wordings,
+        new_file(output / "manifest.json", force=False) as about,
+    ):
+        stream.writelines(map(fact_line, facts))
+        wordings.write(relations)
+        about.write(text)
     return manifest
 
 

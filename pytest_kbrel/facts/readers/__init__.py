@@ -12,12 +12,11 @@ from pytest_kbrel.facts.readers.head_to_tail import read_head_to_tail
 from pytest_kbrel.facts.readers.own import read_csv, read_jsonl, read_parquet
 from pytest_kbrel.facts.readers.questions import (
     is_question_table,
-    read_nq_open,
+    question_set,
     read_popqa,
     read_qa,
     read_question_table,
     read_simpleqa,
-    read_triviaqa,
 )
 from pytest_kbrel.facts.readers.wikidata import read_fktc, read_lama, read_pararel
 from pytest_kbrel.records import Fact, record
@@ -40,13 +39,17 @@ class Format:
 _TABLE: tuple[tuple[str, str, Reader], ...] = (
     ("fktc", "FKTC, the data of MONITOR", read_fktc),
     ("head-to-tail", "output of the Head-to-Tail scripts", read_head_to_tail),
-    ("popqa", "PopQA: the TSV, or JSON with input and output", read_popqa),
+    ("popqa", "PopQA", read_popqa),
     ("pararel", "ParaRel patterns with T-REx facts", read_pararel),
     ("lama", "LAMA and lm-pub-quiz (BEAR)", read_lama),
-    ("nq-open", "NQ-open", read_nq_open),
-    ("triviaqa", "TriviaQA", read_triviaqa),
-    ("simpleqa", "SimpleQA and SimpleQA Verified, CSV", read_simpleqa),
-    ("qa", "questions with answers, or with none (SeenQA, UnseenQA)", read_qa),
+    ("nq-open", "NQ-open", question_set("nq-open", "NQ-open")),
+    ("triviaqa", "TriviaQA", question_set("triviaqa", "TriviaQA")),
+    ("simpleqa", "SimpleQA and SimpleQA Verified", read_simpleqa),
+    (
+        "qa",
+        "questions with answers, or with none (SeenQA, UnseenQA, SQuAD, KILT)",
+        read_qa,
+    ),
     ("questions", "own questions, CSV: question, answer", read_question_table),
     ("jsonl", "own facts, JSON Lines", read_jsonl),
     ("csv", "own facts, CSV", read_csv),

@@ -172,20 +172,37 @@ def clean(what: str, value: Any) -> str:
 def answers(what: str, value: Any) -> list[str]:
     """Return the right answers of a source: a text, a number, a list of them, or such a list as JSON text.
 
-    Blank ones and repetitions, case apart, are left out. Nothing gives an empty list.
+    Objects may stand for them: ``{value, aliases}`` of TriviaQA, ``{text}`` of SQuAD, ``{answer}`` of KILT,
+    where a place alone is none. Blank ones and repetitions, case apart, are left out. Nothing gives an empty
+    list.
     """
     if isinstance(value, str) and value.lstrip().startswith("["):
         value = json_list(what, value)
-    if value is None or value == "":
-        return []
-    items = value if isinstance(value, (list, tuple)) else [value]
     texts: dict[str, str] = {}
-    for item in items:
-        if item is None or (isinstance(item, str) and not item.strip()):
-            continue
-        text = clean(what, item)
+    for text in _flat(what, value):
         texts.setdefault(text.casefold(), text)
     return list(texts.values())
+
+
+# In the order in which they are most like what a person would answer.
+_ANSWERS = (
+    *("value", "text", "answer", "aliases", "humananswers"),
+    *("normalizedvalue", "normalizedaliases", "provenance"),
+)
+
+
+def _flat(what: str, value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        named = {key.replace("_", "").casefold(): item for key, item in value.items()}
+        if named.keys().isdisjoint(_ANSWERS):
+            clean(what, value)
+        value = [named.get(key) for key in _ANSWERS[:-1]]
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _flat(what, item)
+    # TriviaQA has a word for no answer.
+    elif value not in (None, "<unk>") and str(value).strip():
+        yield clean(what, value)
 
 
 def json_list(what: str, text: str) -> Sequence[Any]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.errors import MissingExtraError, SuiteError
+from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.files import (
     FORM,
     KEYS,
@@ -25,12 +24,8 @@ from pytest_kbrel.facts.readers.base import (
     json_list,
     rows,
 )
-from pytest_kbrel.facts.readers.streams import delimiter_of, table
+from pytest_kbrel.facts.readers.streams import delimiter_of, parquet, table
 from pytest_kbrel.records import Fact
-from pytest_kbrel.untrusted import LINE, size
-
-# What DuckDB may take to read Parquet.
-_MEMORY = "1GB"
 
 
 def read_jsonl(path: Path, relations: Relations) -> Iterator[Row]:
@@ -62,36 +57,9 @@ def read_parquet(path: Path, relations: Relations) -> Iterator[Row]:
 
     Raises ``MissingExtraError`` without DuckDB.
     """
-    try:
-        import duckdb
-    except ImportError:
-        raise MissingExtraError("duckdb", "data", "reading Parquet") from None
-    try:
-        with duckdb.connect(config={"memory_limit": _MEMORY}) as connection:
-            result = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
-            columns = tuple(column[0] for column in result.description or ())
-            yield from _table(
-                path, relations, _cells(result, columns, path), columns, None
-            )
-    except duckdb.Error as error:
-        raise SuiteError(
-            f"cannot be read as Parquet: {str(error).splitlines()[0]}", path
-        ) from None
-
-
-def _cells(
-    result: Any, columns: tuple[str, ...], path: Path
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    # One at a time: what is small in the file may be large in memory.
-    for number in itertools.count(1):
-        cells = result.fetchone()
-        if cells is None:
-            return
-        if sum(len(cell) for cell in cells if isinstance(cell, str)) > LINE:
-            most = size(LINE)
-            fault = f"found a row of more than {most}; allowed: at most {most} a row"
-            raise SuiteError(fault, path, number)
-        yield number, dict(zip(columns, cells, strict=True))
+    source = parquet(path)
+    _, header = next(source)
+    return _table(path, relations, source, tuple(header), None)
 
 
 def _table(

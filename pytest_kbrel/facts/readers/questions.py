@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -19,22 +20,23 @@ from pytest_kbrel.facts.located import (
     unknown,
 )
 from pytest_kbrel.facts.readers.base import (
+    Reader,
     Relations,
     Row,
     answered,
     answers,
     clean,
-    json_list,
     popularity,
     relation_id,
     rows,
     with_answers,
 )
-from pytest_kbrel.facts.readers.streams import delimiter_of, elements, table
+from pytest_kbrel.facts.readers.streams import delimiter_of, elements, parquet, table
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType
 from pytest_kbrel.resources import tsv_rows
 
 Piece = tuple[int, dict[str, Any] | SuiteError]
+_RECORDS = (".json", ".jsonl", ".ndjson", ".parquet")
 QA_FORM = 'a question file has {"question": ..., "answers": [...]}, one a line or in a JSON list'
 # The first of the names that a row has counts.
 NAMES = {
@@ -104,25 +106,49 @@ def read_question_table(path: Path, relations: Relations) -> Iterator[Row]:
 
 
 def read_qa(path: Path, relations: Relations) -> Iterator[Row]:
-    """Read JSON Lines, a JSON list, or a JSON object of lists.
+    """Read the rows of :func:`_questions`.
 
     A row without an answer, or with the answer "unsure", is a question nobody can answer. ``dataset`` is the
     row's own, else ``qa``; the relation is the row's own, else one for each dataset.
     """
     fact = partial(_qa_fact, relations=relations)
-    return rows(path, _questions(path, QA_FORM), fact, dataset="qa")
+    return rows(path, _questions(path), fact, dataset="qa")
 
 
-def _questions(path: Path, form: str) -> Iterator[Piece]:
-    """Yield the objects of JSON Lines, or of the lists in a JSON document, with their lines."""
-    return json_rows(path, form) if _is_lines(path) else _members(path, form)
+def _questions(path: Path) -> Iterator[Piece]:
+    """Yield the objects of JSON Lines, of Parquet, or of the lists in a JSON document, with their lines.
+
+    An article of SQuAD is many; what the dataset viewer of the Hub wraps in a row is unwrapped.
+    """
+    if path.suffix.lower() == ".parquet":
+        source: Iterator[Piece] = itertools.islice(parquet(path), 1, None)
+    elif _is_lines(path):
+        source = json_rows(path, QA_FORM)
+    else:
+        source = (
+            (one.line, json_object(one.text, QA_FORM, path, one.line))
+            for one in elements(path, QA_FORM)
+        )
+    for line, value in source:
+        try:
+            inner = [value] if isinstance(value, SuiteError) else _inner(value)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            yield line, SuiteError(f"no question: {error}; {QA_FORM}", path, line)
+        else:
+            yield from ((line, one) for one in inner)
 
 
-def _members(path: Path, form: str, key: str | None = None) -> Iterator[Piece]:
-    """Yield the objects in the lists of a JSON document, or in the list under ``key`` alone."""
-    for element in elements(path, form):
-        if key in (None, element.key):
-            yield element.line, json_object(element.text, form, path, element.line)
+def _inner(value: dict[str, Any]) -> list[dict[str, Any]]:
+    if "feature_idx" in value:
+        return []
+    if "row_idx" in value:
+        cut = {*value.get("truncated_cells", ())}
+        if named := cut & {name for names in NAMES.values() for name in names}:
+            raise ValueError(f"the viewer cut {', '.join(named)} short")
+        return [{**value["row"]}]
+    if "paragraphs" in value:
+        return [{**one} for of in value["paragraphs"] for one in of["qas"]]
+    return [value]
 
 
 def _is_lines(path: Path) -> bool:
@@ -134,7 +160,8 @@ def _is_lines(path: Path) -> bool:
     return not isinstance(value, SuiteError) and bool({*NAMES["question"]} & {*value})
 
 
-def _qa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
+def _cells(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the cells of a question by the names of :data:`NAMES`, its right answers as texts."""
     cells = {
         what: next((value[name] for name in names if name in value), None)
         for what, names in NAMES.items()
@@ -150,8 +177,13 @@ def _qa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
                 raise ValueError(
                     f"unknown key {key!r}; answers stand under one of {allowed}{hint}"
                 )
-    question = clean("question", cells["question"])
-    right = answers("answers", cells.pop("answers"))
+    right = answers("answers", cells["answers"])
+    return {**cells, "answers": right, "question": clean("question", cells["question"])}
+
+
+def _qa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
+    cells = _cells(value)
+    right = cells.pop("answers")
     if [answer.casefold() for answer in right] == ["unsure"]:
         right = []
     # Slices are named by it.
@@ -162,10 +194,9 @@ def _qa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
     return {
         **cells,
         "relation": relations.add(label, label, domain),
-        "subject": cells["subject"] or question,
+        "subject": cells["subject"] or cells["question"],
         "object": right[0] if right else None,
         "aliases": right[1:],
-        "question": question,
         "answer_type": answer_type(cells["answer_type"]),
         "dataset": dataset,
     }
@@ -184,44 +215,24 @@ def answer_type(name: Any) -> str | None:
     return kind
 
 
-NQ_OPEN_FORM = 'an NQ-open file has one {"question": ..., "answer": [...]} a line'
+def question_set(name: str, label: str) -> Reader:
+    """Return the reader of a public set of questions with answers, which are one relation."""
+
+    def read(path: Path, relations: Relations) -> Iterator[Row]:
+        relation = relations.add(name, label, "open")
+        fact = partial(_plain_fact, relation=relation)
+        return rows(path, _questions(path), fact, dataset=name)
+
+    return read
 
 
-def read_nq_open(path: Path, relations: Relations) -> Iterator[Row]:
-    """Read a file; the first answer is the object, the others its aliases. Further keys are passed over."""
-    relation = relations.add("nq_open", "NQ-open", "open")
-
-    def fact(value: dict[str, Any]) -> Mapping[str, Any]:
-        require_keys(value, "question", "answer")
-        return answered(relation, value["question"], "answer", value["answer"])
-
-    return rows(path, json_rows(path, NQ_OPEN_FORM), fact, dataset="nq-open")
-
-
-TRIVIAQA_FORM = 'a TriviaQA file is {"Data": [{"Question": ..., "QuestionId": ..., "Answer": {"Value": ...}}, ...]}'
-# In the order in which they are most like what a person would answer.
-_ANSWERS = ("Value", "Aliases", "HumanAnswers", "NormalizedValue", "NormalizedAliases")
-
-
-def read_triviaqa(path: Path, relations: Relations) -> Iterator[Row]:
-    """Read a file, one question after the other; the pages and search results of each are passed over."""
-    relation = relations.add("triviaqa", "TriviaQA", "open")
-
-    def fact(value: dict[str, Any]) -> Mapping[str, Any]:
-        require_keys(value, "Question", "QuestionId")
-        answer = value.get("Answer")
-        if not isinstance(answer, dict):
-            raise ValueError(
-                f"'Answer' must be an object with 'Value', found {describe(answer)}; allowed: files with "
-                "answers (those called ...-without-answers have none)"
-            )
-        require_keys(answer, "Value")
-        right = [text for key in _ANSWERS for text in answers(key, answer.get(key))]
-        question = answered(relation, value["Question"], "Answer", right)
-        return {"id": value["QuestionId"], **question}
-
-    source = _members(path, TRIVIAQA_FORM, key="Data")
-    return rows(path, source, fact, dataset="triviaqa")
+def _plain_fact(value: dict[str, Any], relation: str) -> Mapping[str, Any]:
+    cells = _cells(value)
+    return {
+        **answered(relation, cells["question"], "answers", cells["answers"]),
+        "id": cells["id"],
+        "popularity": cells["popularity"],
+    }
 
 
 _RANGE = re.compile(
@@ -247,20 +258,19 @@ _SCALES: Mapping[str, int] = {
 
 
 def read_simpleqa(path: Path, relations: Relations) -> Iterator[Row]:
-    """Read the table of either; all questions are one relation.
+    """Read the table of either, or the rows of :func:`_questions`; all questions are one relation.
 
     SimpleQA has the columns ``metadata``, ``problem`` and ``answer``; the verified one ``original_index``,
     ``problem``, ``answer``, ``topic``, ``answer_type`` and others. A note behind an answer, such as
     "(acceptable range: anything between 118 and 122)", becomes the fact's ``answer_range``, unless an end has
     more numbers than one (feet and inches, dates); "(or X)" becomes an alias.
     """
-    source = table(path, ",")
-    _, header = _header(path, source, "SimpleQA", "problem", "answer")
-    name, label = "simpleqa", "SimpleQA"
-    if "original_index" in header:
-        name, label = "simpleqa-verified", "SimpleQA Verified"
-    relation = relations.add(name, label, "open")
-    return rows(path, source, partial(_simpleqa_fact, relation=relation), dataset=name)
+    if path.suffix.lower() in _RECORDS:
+        source = _questions(path)
+    else:
+        source = table(path, ",")
+        _header(path, source, "SimpleQA", "problem", "answer")
+    return rows(path, source, partial(_simpleqa_fact, relations=relations))
 
 
 def _header(
@@ -276,10 +286,13 @@ def _header(
     return line, header
 
 
-def _simpleqa_fact(value: Mapping[str, str], relation: str) -> Mapping[str, Any]:
+def _simpleqa_fact(value: Mapping[str, Any], relations: Relations) -> Mapping[str, Any]:
     require_keys(value, "problem", "answer")
-    # The metadata are a dictionary as Python writes it.
-    named = _ANSWER_TYPE.search(value.get("metadata", ""))
+    name, label = "simpleqa", "SimpleQA"
+    if "answer_type" in value:
+        name, label = "simpleqa-verified", "SimpleQA Verified"
+    # The metadata are a dictionary, in the table as Python writes it.
+    named = _ANSWER_TYPE.search(str(value.get("metadata", "")))
     kind = named["kind"] if named else value.get("answer_type")
     answer, bounds = _ranged(clean("answer", value["answer"]))
     other = _OTHER.search(answer)
@@ -290,7 +303,10 @@ def _simpleqa_fact(value: Mapping[str, str], relation: str) -> Mapping[str, Any]
             f"'answer' must say more than what else is right, found {describe(value['answer'])}"
         )
     return {
-        **answered(relation, value["problem"], "answer", [answer]),
+        **answered(
+            relations.add(name, label, "open"), value["problem"], "answer", [answer]
+        ),
+        "dataset": name,
         "id": value.get("original_index"),
         "aliases": [other["other"]] if other else [],
         "answer_type": answer_type(kind),
@@ -335,35 +351,36 @@ def _value(match: re.Match[str], scale: str | None) -> float:
     return -number if match["sign"] else number
 
 
-POPQA_FORM = 'a PopQA file in JSON is a list of {"input": ..., "output": [...], "id": ..., "s_pop": ...}'
 _DOMAIN = "popqa"
 _POPQA_CELLS = ("id", "subj", "prop", "obj", "question")
 
 
 def read_popqa(path: Path, relations: Relations) -> Iterator[Row]:
-    """Read the TSV, or a JSON list, an object of lists (``dev``, ``test``), or JSON Lines.
+    """Read the TSV, or the rows of :func:`_questions`, with its columns or with ``input`` and ``output``.
 
     ``s_pop``, the views of the subject's page, is the popularity; a negative one is not known. A relation is
-    a property (``prop``); the JSON has none, so that all its facts are of the relation ``popqa``.
+    a property (``prop``); rows without one are of the relation ``popqa``.
     """
-    if path.suffix.lower() in (".json", ".jsonl"):
-        relation = relations.add("popqa", "PopQA", _DOMAIN)
-        renamed = partial(_renamed, relation=relation)
-        return rows(path, _questions(path, POPQA_FORM), renamed, dataset="popqa")
-    source = table(path, "\t")
-    needed = (*_POPQA_CELLS, "s_pop", "possible_answers")
-    _header(path, source, "PopQA", *needed)
-    published = partial(_as_published, relations=relations)
-    return rows(path, source, published, dataset="popqa")
+    if path.suffix.lower() in _RECORDS:
+        source = _questions(path)
+    else:
+        source = table(path, "\t")
+        needed = (*_POPQA_CELLS, "s_pop", "possible_answers")
+        _header(path, source, "PopQA", *needed)
+    return rows(
+        path, source, partial(_popqa_fact, relations=relations), dataset="popqa"
+    )
 
 
-def _as_published(value: dict[str, str], relations: Relations) -> Mapping[str, Any]:
+def _popqa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
+    if "prop" not in value:
+        return _plain_fact(value, relations.add("popqa", "PopQA", _DOMAIN))
     require_keys(value, *_POPQA_CELLS)
     prop = clean("prop", value["prop"])
     kind = _TYPES.get(("popqa", relation_id(prop)))
     more = {} if kind is None else {"answer_type": kind}
     what = "possible_answers"
-    listed = answers(what, json_list(what, value[what])) if what in value else ()
+    listed = answers(what, value.get(what))
     return {
         "id": value["id"],
         "relation": relations.add(prop, prop, _DOMAIN, **more),
@@ -371,13 +388,4 @@ def _as_published(value: dict[str, str], relations: Relations) -> Mapping[str, A
         "popularity": popularity("s_pop", value.get("s_pop")),
         "question": value["question"],
         **with_answers(what, [value["obj"], *listed]),
-    }
-
-
-def _renamed(value: dict[str, Any], relation: str) -> Mapping[str, Any]:
-    require_keys(value, "input", "output")
-    return {
-        **answered(relation, value["input"], "output", value["output"]),
-        "id": value.get("id"),
-        "popularity": popularity("s_pop", value.get("s_pop")),
     }

@@ -8,9 +8,9 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.errors import MissingExtraError, SuiteError
 from pytest_kbrel.facts.located import open_file
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import DEEPEST, LINE, lines, size
@@ -90,6 +90,37 @@ def table(
                 yield line, SuiteError(fault, path, line)
     if not columns:
         raise SuiteError("the file is empty; a table with a header is needed", path, 1)
+
+
+# What DuckDB may take to read Parquet.
+_MEMORY = "1GB"
+
+
+def parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the header of a Parquet file as :func:`table` does, then the rows with their numbers.
+
+    Raises ``MissingExtraError`` without DuckDB.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtraError("duckdb", "data", "reading Parquet") from None
+    try:
+        with duckdb.connect(config={"memory_limit": _MEMORY}) as connection:
+            result = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
+            columns = [column[0] for column in result.description or ()]
+            yield 0, dict(zip(columns, columns, strict=True))
+            # One at a time: what is small in the file may be large in memory.
+            for number, cells in enumerate(iter(result.fetchone, None), 1):
+                if sum(len(cell) for cell in cells if isinstance(cell, str)) > LINE:
+                    most = size(LINE)
+                    fault = f"found a row of more than {most}; allowed: at most {most} a row"
+                    raise SuiteError(fault, path, number)
+                yield number, dict(zip(columns, cells, strict=True))
+    except duckdb.Error as error:
+        raise SuiteError(
+            f"cannot be read as Parquet: {str(error).splitlines()[0]}", path
+        ) from None
 
 
 _CHUNK = 1 << 20

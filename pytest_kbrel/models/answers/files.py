@@ -21,6 +21,7 @@ PROBE = "kbrel-thought-probe"
 """The id of the request that shows whether a model thinks before it answers; no probe asks it."""
 
 _ID = re.compile(r"kbrel-[0-9a-f]{40}")
+_REQUEST = re.compile(rb'{"custom_id": "kbrel-[^"]+", "method": ')
 _SHOWN = 100
 
 
@@ -41,6 +42,12 @@ def request_line(name: str, path: str, body: Mapping[str, Any]) -> str:
         )
         + "\n"
     )
+
+
+def is_request_file(path: Path) -> bool:
+    """Return True if a file has lines of :func:`request_line` and no others."""
+    with path.open("rb") as stream:
+        return all(map(_REQUEST.match, stream))
 
 
 class Place(NamedTuple):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -329,15 +331,20 @@ def _max_length(config: Any) -> int | None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence transformers' advice and progress bars."""
+    """Silence transformers' advice, and the progress bars of all libraries; other lines come at the end."""
+    stderr = io.StringIO(newline="")
     verbosity, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
     hf_logging.set_verbosity(logging.CRITICAL)
     hf_logging.disable_progress_bar()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), redirect_stderr(stderr):
             warnings.simplefilter("ignore")
             yield
     finally:
+        for line in stderr.getvalue().split("\n"):
+            # A bar is written over and over.
+            if line and "\r" not in line:
+                print(line, file=sys.stderr)
         hf_logging.set_verbosity(verbosity)
         if bars:
             hf_logging.enable_progress_bar()

@@ -216,6 +216,7 @@ def _options(spec: VllmSpec, folder: str) -> dict[str, Any]:
         "logprobs_mode": "raw_logprobs",
         "max_logprobs": int(TOP_K.most),
         "seed": 0,
+        "use_tqdm_on_load": False,
     }
     return {key: value for key, value in options.items() if value not in (None, "")}
 

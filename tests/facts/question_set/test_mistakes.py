@@ -166,6 +166,11 @@ def test_no_question_at_all(fails: Fails, dump: str, messages: tuple[str, ...]) 
         assert message in result
 
 
+def test_items_of_wikidata_are_no_names(fails: Fails) -> None:
+    message = "dump.csv: 'subject' must be a name, found 'Q18'"
+    assert message in fails(dump=DUMP.replace("Land ", "Q1"))
+
+
 def test_several_values_in_one_cell(fails: Fails) -> None:
     lines = (
         '{"subject": "A", "relation": "P36", "object": ["a", "b"], "popularity": 3}\n'

@@ -192,3 +192,38 @@ def test_a_range_of_a_typed_table(tmp_path: Path) -> None:
     )
     (fact,) = found_in("parquet", path).facts
     assert fact.answer_range == (118.0, 122.5)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "Q42",
+        "_:genid123",
+        "_:b7",
+        "http://www.wikidata.org/entity/Q350",
+        "<https://www.wikidata.org/wiki/Q350>",
+        "http://www.wikidata.org/.well-known/genid/0a1b",
+        "wd:Q350",
+    ],
+)
+@pytest.mark.parametrize("key", ["subject", "object"])
+def test_what_wikidata_has_in_place_of_a_label_is_refused(
+    key: str, raw: str, read_text: Read
+) -> None:
+    fact = {"relation": "P19", "subject": "Ann Lee", "object": "Ulm", key: raw}
+    table = "relation,subject,object\n" + ",".join(fact.values()) + "\n"
+    lama = {"predicate_id": "P19", "sub_label": fact["subject"]}
+    for form, name, text in (
+        ("jsonl", "f.jsonl", lines("", fact)),
+        ("csv", "f.csv", table),
+        ("lama", "P19.jsonl", lines("", {**lama, "obj_label": fact["object"]})),
+    ):
+        (error,) = read_text(form, name, text).errors
+        assert f"{name}:2: {key!r} must be a name, found {raw!r}; allowed: " in error
+
+
+def test_names_that_only_look_like_those_of_wikidata(read_text: Read) -> None:
+    own = {"relation": "P", "subject": "Q7", "object": "https://www.wikidata.org/"}
+    assert read_text("jsonl", "f.jsonl", lines(own)).errors == []
+    free = {"question": "Which gate is it?", "answer": "Q42"}
+    assert read_text("qa", "q.jsonl", lines(free)).errors == []

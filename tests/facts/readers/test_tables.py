@@ -78,19 +78,6 @@ def test_a_row_of_popqa_needs_most_of_its_cells(column: str, read_text: Read) ->
     assert read_text("popqa", "p.tsv", text("s_pop")).facts[0].popularity is None
 
 
-@pytest.mark.parametrize("key", ["input", "output"])
-def test_a_question_of_popqa_in_json_needs_both_keys(key: str, read_text: Read) -> None:
-    row = {"input": "Who?", "output": ["Li"], "s_pop": 0}
-    (error,) = read_text(
-        "popqa", "p.jsonl", lines({k: v for k, v in row.items() if k != key})
-    ).errors
-    assert f"the key '{key}' is missing" in error
-    (fact,) = read_text("popqa", "p.jsonl", lines(row)).facts
-    assert fact.popularity == 0.0
-    (error,) = read_text("popqa", "p.jsonl", lines({**row, "output": []})).errors
-    assert "'output' must hold at least one answer, found none" in error
-
-
 @pytest.mark.parametrize(
     "suffix",
     [
@@ -107,14 +94,6 @@ def test_a_question_file_of_any_suffix(suffix: str, read_text: Read) -> None:
             len(read_text("qa", f"q.{suffix}", json.dumps({"data": [row, row]})).facts)
             == 2
         )
-
-
-@pytest.mark.parametrize("key", ["Question", "QuestionId"])
-def test_a_question_of_triviaqa_needs_its_keys(key: str, read_text: Read) -> None:
-    row = {"Question": "Who?", "QuestionId": "t", "Answer": {"Value": "x"}}
-    del row[key]
-    (error,) = read_text("triviaqa", "t.json", json.dumps({"Data": [row]})).errors
-    assert f"the key '{key}' is missing" in error
 
 
 @pytest.mark.parametrize(

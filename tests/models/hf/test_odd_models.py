@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import sys
 
 import pytest
 import torch
+import tqdm
 import transformers as tf
 
 from pytest_kbrel.models.base import in_order
@@ -195,3 +197,13 @@ def test_numbers_that_are_none_spoil_no_other_answer(budget):
     assert [
         n for n, values in enumerate(result) if any(value != value for value in values)
     ] == [3]
+
+
+def test_bars_of_any_library_are_silenced_and_other_lines_are_kept(capsys):
+    with quiet():
+        print("first", file=sys.stderr)
+        for _ in tqdm.tqdm(range(3)):
+            pass
+        with quiet():
+            print("second", file=sys.stderr)
+    assert capsys.readouterr().err == "first\nsecond\n"

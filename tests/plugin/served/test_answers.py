@@ -211,7 +211,11 @@ NOWHERE = "--kb-model=answers/nowhere.jsonl"
             "found scripted/knows.jsonl; allowed: openai/NAME",
         ),
         ((*NAMED, EXPORT, "--kb-plan"), "--kb-export-requests: found with --kb-plan"),
-        ((*NAMED, "--kb-export-requests=suites"), "found no file that can be written"),
+        ((*NAMED, "--kb-export-requests=suites"), "suites: found what --kb-export-re"),
+        (
+            (*NAMED, "--kb-export-requests=suites/facts.jsonl"),
+            "facts.jsonl: found what --kb-export-requests did not write; allowed: a ",
+        ),
         ((EXPORT,), "--kb-export-requests: found no model"),
         ((NOWHERE, EXPORT), "nowhere.jsonl: cannot be read"),
         ((NOWHERE,), "nowhere.jsonl: cannot be read"),
