@@ -74,6 +74,8 @@ class CaseAsker:
         self._retrieval = Retrieval(root, settings.judge_args)
         self._baseline: Baseline | None = None
         self._suites = functools.cache(suites)
+        # Why nothing could be asked ahead, for the first case that is asked then.
+        self._untold: KbrelError | None = None
         # The units of the cases that processes share, by node id; none where this process asks alone.
         self.units: Mapping[str, Sequence[Unit]] = {}
         # The case that was asked last, and what it was asked with.
@@ -91,6 +93,9 @@ class CaseAsker:
         Raises ``KbrelError`` where no answers can be had.
         """
         started = time.perf_counter()
+        if (error := self._untold) is not None:
+            self._untold = None
+            raise error
         self._check_scorable(case)
         prepared = self._prepared(case)
         decide = self._decided if self.settings.shard is None else self._share
@@ -214,9 +219,14 @@ class CaseAsker:
             f"{of.path}::{case.id}": case for of in self._suites() for case in of.cases
         }
         for nodeid, units in self.units.items():
-            if nodeid.partition("::")[0] == suite and not self.pool.unusable:
-                with contextlib.suppress(KbrelError):
-                    self._claim(cases[nodeid], units)
+            if nodeid.partition("::")[0] != suite:
+                continue
+            try:
+                self._claim(cases[nodeid], units)
+            except KbrelError as error:
+                if self.pool.unusable:
+                    self._untold = error
+                    return
 
     def _claim(self, case: Case, units: Sequence[Unit]) -> None:
         """Ask those of a case's units that no process has asked or is asking.

@@ -38,6 +38,7 @@ FIELDS = (
     ("quantisation", "int8", False, False),
     ("decoding", "beam 4", True, True),
     ("prompting", '{"system_instruction": "Be brief."}', False, True),
+    ("name", "./base + ./lora", None, False),
 )
 
 

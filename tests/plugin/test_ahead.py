@@ -207,7 +207,7 @@ def test_a_case_fails_at_whose_units_workers_die(pytester, large_suite, report):
     flags = (MODEL, "suites", "-n2", "--max-worker-restart=40")
     result = pytester.runpytest_subprocess(*flags)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert "2 workers died while they asked facts 1 to 16" in one_line(result)
+    assert "2 workers died while they asked facts 1 to " in one_line(result)
     assert outcomes(result)["failed"] == 1
     verdicts = {
         case["id"].partition("::")[2]: case["verdict"] for case in report()["cases"]

@@ -1,6 +1,7 @@
 """What cannot be compared and is known before the first question: refused, with what to type."""
 
 import json
+import shutil
 
 import pytest
 
@@ -27,7 +28,7 @@ def bless(pytester, mini_suite):
         meta = json.loads(path.read_text(encoding="utf-8"))
         meta["model"] |= model
         path.write_text(json.dumps(meta), encoding="utf-8")
-        (pytester.path / "kbrel-report/report.json").unlink()
+        shutil.rmtree(pytester.path / "kbrel-report")
 
     return made
 
@@ -53,7 +54,7 @@ def test_a_limited_run_is_blessed_and_compared_at_its_limit_alone(
     bless(f"--kb-limit={limit}")
     assert pytester.runpytest(*GATE, AGAINST, f"--kb-limit={limit}").ret == 0
     assert report()["summary"]["not comparable"] == 0
-    (pytester.path / "kbrel-report/report.json").unlink()
+    shutil.rmtree(pytester.path / "kbrel-report")
     for other in ((), ("--kb-limit=2",)):
         said = refused(*other)
         assert f"blessed with --kb-limit={limit}, found here: " in said

@@ -32,7 +32,7 @@ def old(tmp_path):
     folder = tmp_path / "kbrel-report"
     folder.mkdir()
     for name in (*REPORTS, "notes.md"):
-        (folder / name).write_text("old")
+        (folder / name).write_text('{"kbrel_version": "0"}')
     return folder
 
 

@@ -43,7 +43,7 @@ CHANGES = {
         "scoring_version": 5,
         "quantisation": "x",
     },
-    **{"decoding": "x", "prompting": "x"},
+    **{"decoding": "x", "prompting": "x", "name": "x"},
 }
 
 
@@ -58,8 +58,8 @@ SCORE = ScoreRequest(prompt="a", continuation="b")
 @pytest.mark.parametrize(
     ("model", "of_no_matter"),
     [
-        (MODEL, {"spec", "architecture", "parameters", "device"}),
-        (SERVED, {"spec", "backend_version", "parameters", "scoring_version"}),
+        (MODEL, {"spec", "name", "architecture", "parameters", "device"}),
+        (SERVED, {"spec", "name", "backend_version", "parameters", "scoring_version"}),
     ],
     ids=["a checkpoint", "a served model"],
 )

@@ -216,7 +216,9 @@ def test_a_subfolder_of_a_repository_on_the_hub(llama, monkeypatch, tmp_path):
     )
     there = load(parse_spec("somebody/tiny", "subfolder=last", device="cpu")).describe()
     assert there == replace(
-        load(parse_spec(str(llama), device="cpu")).describe(), spec="somebody/tiny"
+        load(parse_spec(str(llama), device="cpu")).describe(),
+        spec="somebody/tiny",
+        name="somebody/tiny/last",
     )
     assert "cannot be loaded" in refusal("somebody/tiny")
 
