@@ -181,12 +181,16 @@ def _judge(
     what they may be: so no verdict is better for a row that is not there. Where it is not known which way a
     metric is better, both are tried, and a loss in the other one is no pass.
     """
-    ends = (None, 0, 1) if any(rows.lost for rows in shared.values()) else (None,)
+    ends: dict[int | None, None] = {None: None}
+    for gate in gates:
+        ends |= dict.fromkeys(_ends(gate, shared[gate.metric]))
     unknown = any(rows.higher is None for rows in shared.values())
     alpha = stats.sidak(comparisons)
+    figures: tuple[MetricValue, ...] = ()
     options = [_blocked(gate, shared[gate.metric]) for gate in gates]
     for end, turned in product(ends, (False, True) if unknown else (False,)):
         measurement = _measured(shared, end, alpha=alpha, turned=turned)
+        figures = figures or measurement.values
         judged = decide(gates, measurement, comparisons=comparisons)
         for of_gate, result in zip(options, judged, strict=True):
             rows, reason = shared[result.metric], result.reason
@@ -203,7 +207,7 @@ def _judge(
         if shared[of_gate[0].metric].obstacle
         else min(of_gate, key=lambda one: SEVERITY.index(one.verdict))
         for of_gate in options
-    ), _measured(shared, alpha=alpha).values
+    ), figures
 
 
 def _blocked(gate: Gate, rows: Shared) -> list[GateResult]:
@@ -211,19 +215,23 @@ def _blocked(gate: Gate, rows: Shared) -> list[GateResult]:
     if rows.obstacle:
         verdict, why = rows.obstacle
         return [gate_result(gate, verdict, f"not judged: {why}")]
-    ends = _WORSE.get(gate.rule, _WORSE[rows.higher])
-    if rows.lost and any(math.isinf(rows.figure.bounds[end]) for end in ends):
+    if any(math.isinf(rows.figure.bounds[end]) for end in _ends(gate, rows)):
         why = f"a score of {gate.metric} may be any number, and {len(rows.lost)} rows have none"
         return [gate_result(gate, "invalid", f"not judged: {why}")]
     return []
 
 
+def _ends(gate: Gate, rows: Shared) -> tuple[int, ...]:
+    """Return the ends of the scores at which lost rows make a gate worse."""
+    return _WORSE.get(gate.rule, _WORSE[rows.higher]) if rows.lost else ()
+
+
 def _measured(
     shared: Mapping[str, Shared],
-    end: int | None = None,
+    end: int | None,
     *,
     alpha: float,
-    turned: bool = False,
+    turned: bool,
 ) -> Measurement:
     """Measure the rows that both runs have, also those lost at an ``end`` of their scores.
 
