@@ -24,7 +24,6 @@ from pytest_kbrel.foreign.scored import (
 
 TOOL = "every_eval_ever"
 KEYS = ("evaluation_id", "sample_id", "evaluation")
-_SHOWN = 12
 
 
 def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
@@ -45,7 +44,7 @@ def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
             f"{path}: found no file of instances ({name or 'none is named'}); allowed: one beside it"
         )
     if name == instances.name:
-        _check(instances, beside, detailed)
+        _check(instances, detailed)
     results = aggregate.get("evaluation_results")
     metrics: dict[str, str] = {}
     higher: dict[str, bool] = {}
@@ -61,18 +60,17 @@ def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
     return scored_run(path, TOOL, _answers(instances, metrics, higher), wanted)
 
 
-def _check(instances: Path, aggregate: Path, detailed: Mapping[str, Any]) -> None:
-    """Raise ``KbrelError`` where the instances are not those that the aggregate was written with."""
-    algorithm = str(detailed.get("hash_algorithm") or "sha256").replace("-", "").lower()
-    stated = str(detailed.get("checksum") or "").lower().removeprefix(f"{algorithm}:")
+def _check(instances: Path, detailed: Mapping[str, Any]) -> None:
+    """Raise ``KbrelError`` where the instances are not those that their aggregate was written with."""
+    algorithm = str(detailed.get("hash_algorithm") or "sha256")
+    stated = str(detailed.get("checksum") or "")
     with instances.open("rb") as stream:
-        if stated and stated != (
-            digest := hashlib.file_digest(stream, algorithm).hexdigest()
-        ):
-            raise KbrelError(
-                f"{instances}: its {algorithm} is {digest[:_SHOWN]}...; allowed: {stated[:_SHOWN]}..., which "
-                f"{aggregate} states: rows were changed or lost since"
-            )
+        digest = hashlib.file_digest(stream, algorithm).hexdigest()
+    if stated and not stated.lower().endswith(digest):
+        raise KbrelError(
+            f"{instances}: its {algorithm} is {digest}; allowed: {stated}, which its aggregate states: rows "
+            "were changed or lost"
+        )
 
 
 def _answers(
