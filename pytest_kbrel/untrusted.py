@@ -89,6 +89,16 @@ def parse(data: bytes | str, pairs: Pairs | None = None, *, nan: bool = False) -
     return json.loads(text, **hooks)
 
 
+def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object, as ``pairs`` of :func:`parse`; raises ``ValueError`` on a key that stands in it twice."""
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        names = [name for name, _ in pairs]
+        twin = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"key {twin[:60]!r} stands twice; allowed: each key once")
+    return value
+
+
 def unpack(data: bytes, most: int) -> bytes:
     """Return what is packed in the bytes of an xz file.
 

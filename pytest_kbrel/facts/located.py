@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TypeVar
 from pytest_kbrel.bounds import Bounds, shown
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.records import record
-from pytest_kbrel.untrusted import DOCUMENT, MIB, lines, parse, read_bytes
+from pytest_kbrel.untrusted import DOCUMENT, MIB, lines, no_twins, parse, read_bytes
 
 Item = TypeVar("Item")
 Option = TypeVar("Option", bound=str)
@@ -400,7 +400,7 @@ def json_value(data: bytes | str, form: str) -> Any:
     """Parse one JSON value: no key twice, no NaN, no half surrogate pairs; raises ``ValueError``."""
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
-        value = parse(text, _no_twins)
+        value = parse(text, no_twins)
         # A lone surrogate can be escaped in JSON but never written to a report.
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
@@ -416,12 +416,3 @@ def json_value(data: bytes | str, form: str) -> Any:
     else:
         return value
     raise ValueError(f"{fault}; {form}")
-
-
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        names = [name for name, _ in pairs]
-        twin = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"key {shown(twin)} stands twice; allowed: each key once")
-    return value

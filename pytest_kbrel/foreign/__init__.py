@@ -46,7 +46,7 @@ def read_run(path: Path, wanted: Wanted) -> ScoredRun:
         )
     try:
         return _READERS[form](path, wanted)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise KbrelError(f"{path}: {error}") from None
 
 

@@ -5,7 +5,6 @@ One row is one sample of one ``evaluation_name``; ``evaluation_result_id`` tells
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,8 +24,6 @@ from pytest_kbrel.foreign.scored import (
 
 TOOL = "every_eval_ever"
 KEYS = ("evaluation_id", "sample_id", "evaluation")
-_ALGORITHMS = ("sha256", "sha512", "sha1", "md5")
-_SHOWN = 12
 
 
 def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
@@ -47,7 +44,7 @@ def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
             f"{path}: found no file of instances ({name or 'none is named'}); allowed: one beside it"
         )
     if name == instances.name:
-        _check(instances, beside, detailed)
+        _check(instances, detailed)
     results = aggregate.get("evaluation_results")
     metrics: dict[str, str] = {}
     higher: dict[str, bool] = {}
@@ -60,40 +57,28 @@ def read_eval_ever(path: Path, wanted: Wanted) -> ScoredRun:
         metrics[result_id] = str(metric)
         if isinstance(less := config.get("lower_is_better"), bool):
             higher[result_id] = not less
-    models: dict[str, None] = {}
-    run = scored_run(path, TOOL, _answers(instances, metrics, higher, models), wanted)
-    if len(models) > 1:
-        raise KbrelError(
-            f"{path}: found {len(models)} models: {', '.join(models)}; allowed: one a file"
-        )
-    return dataclasses.replace(run, model=next(iter(models), ""))
+    return scored_run(path, TOOL, _answers(instances, metrics, higher), wanted)
 
 
-def _check(instances: Path, aggregate: Path, detailed: Mapping[str, Any]) -> None:
-    """Raise ``KbrelError`` where the instances are not those that the aggregate was written with."""
-    algorithm = str(detailed.get("hash_algorithm") or "sha256").replace("-", "").lower()
-    stated = str(detailed.get("checksum") or "").lower().removeprefix(f"{algorithm}:")
-    if stated and algorithm not in _ALGORITHMS:
-        raise KbrelError(
-            f"{aggregate}: hash_algorithm is {algorithm!r}; allowed: {', '.join(_ALGORITHMS)}"
-        )
+def _check(instances: Path, detailed: Mapping[str, Any]) -> None:
+    """Raise ``KbrelError`` where the instances are not those that their aggregate was written with."""
+    algorithm = str(detailed.get("hash_algorithm") or "sha256")
+    stated = str(detailed.get("checksum") or "")
     with instances.open("rb") as stream:
-        if stated and stated != (
-            digest := hashlib.file_digest(stream, algorithm).hexdigest()
-        ):
-            raise KbrelError(
-                f"{instances}: its {algorithm} is {digest[:_SHOWN]}...; allowed: {stated[:_SHOWN]}..., which "
-                f"{aggregate} states: rows were changed or lost since"
-            )
+        digest = hashlib.file_digest(stream, algorithm).hexdigest()
+    if stated and not stated.lower().endswith(digest):
+        raise KbrelError(
+            f"{instances}: its {algorithm} is {digest}; allowed: {stated}, which its aggregate states: rows "
+            "were changed or lost"
+        )
 
 
 def _answers(
     path: Path,
     metrics: Mapping[str, str],
     higher: Mapping[str, bool],
-    models: dict[str, None],
 ) -> Iterator[Answer]:
-    """Yield the rows, and note their models.
+    """Yield the rows.
 
     ``metrics`` and whether more of one is ``higher`` rated are by the id of a result.
     """
@@ -107,7 +92,6 @@ def _answers(
             raise KbrelError(
                 f"{where}: evaluation is no object; allowed: an object with score and is_correct"
             )
-        models[str(row.get("model_id", ""))] = None
         value = evaluation.get("score")
         # Converters write a score of 0 without the id of a metric for what has no score a row.
         result_id = str(row.get("evaluation_result_id") or "")
@@ -121,6 +105,7 @@ def _answers(
             id=str(row["sample_id"]),
             scores={metric: score} if metric else {},
             higher={metric: higher[result_id]} if result_id in higher else {},
+            model=str(row.get("model_id", "")),
             fields=(row, metadata) if isinstance(metadata, dict) else (row,),
             asked=str(row.get("sample_hash") or ""),
             question=_first(given.get("raw")),

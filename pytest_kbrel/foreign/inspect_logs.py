@@ -35,8 +35,7 @@ def read_inspect(path: Path, wanted: Wanted) -> ScoredRun:
         if path.is_file()
         else sorted(info.name for info in list_eval_logs(str(path)))
     )
-    tasks: dict[str, str] = {}
-    models: set[str] = set()
+    tasks: dict[str, tuple[str, str]] = {}
     for name in names:
         log = _by_inspect(name, partial(read_eval_log, name, header_only=True))
         if log.status != "success":
@@ -45,25 +44,20 @@ def read_inspect(path: Path, wanted: Wanted) -> ScoredRun:
             )
         if log.eval.task in tasks:
             raise KbrelError(
-                f"{path}: found two logs of {log.eval.task}: {tasks[log.eval.task]} and {name}; "
+                f"{path}: found two logs of {log.eval.task}: {tasks[log.eval.task][0]} and {name}; "
                 "allowed: one a task"
             )
-        tasks[log.eval.task] = name
-        models.add(str(log.eval.model))
-    if len(models) > 1:
-        raise KbrelError(
-            f"{path}: found {len(models)} models: {', '.join(sorted(models))}; allowed: one"
-        )
-
-    def answers() -> Iterator[Answer]:
-        for task, name in tasks.items():
-            # One after another: a log may be larger than the memory.
-            samples = read_eval_log_samples(
-                name, all_samples_required=False, resolve_attachments=False
-            )
-            yield from _answers(name, task, samples)
-
-    return scored_run(path, TOOL, answers(), wanted, model="".join(models))
+        tasks[log.eval.task] = name, str(log.eval.model)
+    # One after another: a log may be larger than the memory.
+    read = partial(
+        read_eval_log_samples, all_samples_required=False, resolve_attachments=False
+    )
+    answers = (
+        answer
+        for task, (name, model) in tasks.items()
+        for answer in _answers(name, task, model, read(name))
+    )
+    return scored_run(path, TOOL, answers, wanted)
 
 
 def _by_inspect(name: str, read: Callable[[], Any]) -> Any:
@@ -75,7 +69,9 @@ def _by_inspect(name: str, read: Callable[[], Any]) -> Any:
         ) from None
 
 
-def _answers(name: str, task: str, samples: Iterator[Any]) -> Iterator[Answer]:
+def _answers(
+    name: str, task: str, model: str, samples: Iterator[Any]
+) -> Iterator[Answer]:
     metrics: dict[str, None] = {}
     # A sample that ended in an error has no score of any scorer: it comes last, when all scorers are known.
     unscored: list[Answer] = []
@@ -90,6 +86,7 @@ def _answers(name: str, task: str, samples: Iterator[Any]) -> Iterator[Answer]:
             id=str(sample.id),
             scores=scores,
             higher={name: True for name, of in values.items() if of in _LETTERS},
+            model=model,
             asked=_asked(sample),
             fields=({"epoch": sample.epoch}, sample.metadata or {}, {"task": task}),
             question=sample.input if isinstance(sample.input, str) else "",

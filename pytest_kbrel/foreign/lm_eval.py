@@ -58,14 +58,9 @@ def read_lm_eval(path: Path, wanted: Wanted) -> ScoredRun:
     answers = (
         answer
         for task, (file, _) in files.items()
-        for answer in _answers(
-            task, file, pools.get(task, ""), _higher(task, results[task])
-        )
+        for answer in _answers(task, file, pools.get(task, ""), results[task])
     )
-    models = {
-        str(of["model_name"]): None for of in results.values() if of.get("model_name")
-    }
-    return scored_run(path, TOOL, answers, wanted, model=", ".join(models))
+    return scored_run(path, TOOL, answers, wanted)
 
 
 def _files(path: Path) -> dict[str, tuple[Path, str]]:
@@ -148,9 +143,11 @@ def _pools(
 
 
 def _answers(
-    task: str, path: Path, pool: str, higher: Mapping[str, bool]
+    task: str, path: Path, pool: str, results: Mapping[str, Any]
 ) -> Iterator[Answer]:
     """Yield the rows of a task; those of a ``pool`` have the task in their id."""
+    higher = _higher(task, results)
+    model = str(results.get("model_name") or "")
     for where, row in json_rows(path):
         if "doc_id" not in row:
             raise KbrelError(
@@ -176,6 +173,7 @@ def _answers(
             id=f"{task}/{row['doc_id']}" if pool else str(row["doc_id"]),
             scores=scores,
             higher=higher,
+            model=model,
             fields=(*fields, {"task": task}),
             asked=".".join(str(row.get(name) or "") for name in _HASHES),
             question=_question(row),

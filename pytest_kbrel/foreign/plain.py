@@ -89,6 +89,7 @@ def _answers(
             id=str(row[key]),
             scores=scores,
             higher={},
+            model="",
             fields=(row,),
             asked=_text(row, _HASHES),
             question=texts["question"],

@@ -54,7 +54,7 @@ class Answer:
 
     ``asked`` is a digest of how it was asked, empty where the tool keeps none. ``fields`` are the objects in
     which keys are looked up, the first one first. ``higher`` says of metrics of the task whether more is
-    better, as far as the tool says it.
+    better, as far as the tool says it. ``model`` is who answered.
     """
 
     where: str
@@ -62,6 +62,7 @@ class Answer:
     id: str
     scores: Mapping[str, float | None]
     higher: Mapping[str, bool]
+    model: str
     fields: tuple[Mapping[str, Any], ...] = ()
     asked: str = ""
     question: str = ""
@@ -138,25 +139,22 @@ def _inner(fields: Any, path: Sequence[str]) -> Any:
 
 
 def scored_run(
-    path: Path,
-    tool: str,
-    answers: Iterable[Answer],
-    wanted: Wanted,
-    *,
-    model: str = "",
+    path: Path, tool: str, answers: Iterable[Answer], wanted: Wanted
 ) -> ScoredRun:
     """Put the rows of a run together, case by case.
 
     A metric that ``wanted`` does not name is left out where it names any; ``exact_match`` names
-    ``exact_match,strict-match`` as well. Raises ``KbrelError`` where no row or no wanted metric is there, and
-    where a row lacks a key that is wanted.
+    ``exact_match,strict-match`` as well. Raises ``KbrelError`` where no row or no wanted metric is there, where
+    a row lacks a key that is wanted, and where several models answered.
     """
     rows: dict[str, dict[str, dict[str, _Row]]] = {}
     higher: dict[str, dict[str, bool]] = {}
     # Whether a metric has any score.
     available: dict[str, bool] = {}
+    models: dict[str, None] = {}
     for answer in answers:
         name = answer.task
+        models |= dict.fromkeys(filter(None, [answer.model]))
         if wanted.group:
             name = f"{name}[{field(answer, wanted.group, '--group-by')}]"
         case = rows.setdefault(name, {})
@@ -180,6 +178,10 @@ def scored_run(
         raise KbrelError(
             f"{path}: found no scored row; allowed: a file with a row for each question"
         )
+    if len(models) > 1:
+        raise KbrelError(
+            f"{path}: found {len(models)} models: {', '.join(models)}; allowed: one"
+        )
     there = [metric for metric, is_scored in available.items() if is_scored]
     missing = [
         name
@@ -194,7 +196,7 @@ def scored_run(
     return ScoredRun(
         path=path,
         tool=tool,
-        model=model,
+        model=", ".join(models),
         # Where metrics are named, a task without any of them is not asked about.
         cases={
             name: _case(by_id, higher[name], wanted.lower)

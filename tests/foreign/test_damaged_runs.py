@@ -82,11 +82,11 @@ def compare(tmp_path: Path, text: str | bytes, *more: str) -> int:
         (GOOD + "[1]\n", ":31: found list; allowed: an object a line"),
         (
             GOOD + row(31).replace("{", '{"acc": 0.0, '),
-            ":31: found the key 'acc' twice; allowed: once",
+            ":31: key 'acc' stands twice; allowed: each key once",
         ),
         (
             GOOD + row(31, doc={"a": 1}).replace('"a": 1', '"a": 1, "a": 2'),
-            ":31: found the key 'a' twice; allowed: once",
+            ":31: key 'a' stands twice; allowed: each key once",
         ),
         (
             gzip.compress(GOOD.encode()),

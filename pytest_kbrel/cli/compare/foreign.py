@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 
 from pytest_kbrel import stats
 from pytest_kbrel.bounds import FIGURE
@@ -23,7 +23,7 @@ from pytest_kbrel.foreign import (
     ScoredRun,
 )
 from pytest_kbrel.gates import decide, verdict_of
-from pytest_kbrel.gates.figures import mean_figure
+from pytest_kbrel.gates.figures import Figure, mean_figure
 from pytest_kbrel.gates.measurement import Measurement, measure_figures
 from pytest_kbrel.gates.rules import gate_result
 from pytest_kbrel.records import (
@@ -33,7 +33,6 @@ from pytest_kbrel.records import (
     GateResult,
     Judgement,
     MetricValue,
-    Table,
     Unmatched,
 )
 
@@ -70,33 +69,29 @@ def pair_scored(
     otherwise are listed and not compared; a case is ``not comparable`` where fewer than half are compared.
     ``strict`` is that of :class:`PairedRun`.
     """
-    metrics: dict[str, list[str]] = {}
-    for one in (baseline, *candidates):
-        for name, scored in one.cases.items():
-            metrics.setdefault(name, []).extend(scored.tables)
-    demands.check_names(metrics)
+    demands.check_names([run.cases for run in (baseline, *candidates)])
     comparisons = sum(
         demands.judges(name)
         for run in candidates
         for name in baseline.cases.keys() & run.cases.keys()
     )
     comparisons = max(comparisons, 1)
-    decided = [
-        [
-            _case(name, baseline, run, demands, comparisons)
-            for name in dict.fromkeys((*baseline.cases, *run.cases))
-        ]
+    runs = [
+        bare_run(
+            str(baseline.path),
+            [
+                _case(name, (baseline, run), demands, comparisons)
+                for name in dict.fromkeys((*baseline.cases, *run.cases))
+            ],
+        )
         for run in candidates
     ]
     return corrected_runs(
         [(at, str(run.path)) for at, run in enumerate(candidates, start=2)],
+        runs,
         [
-            bare_run(str(baseline.path), (case for case, _ in cases))
-            for cases in decided
-        ],
-        [
-            {case.nodeid: "; ".join(notes) for case, notes in cases if notes}
-            for cases in decided
+            {case.nodeid: "; ".join(case.notes) for case in run.cases if case.notes}
+            for run in runs
         ],
         strict=strict,
         unit="row",
@@ -105,13 +100,11 @@ def pair_scored(
 
 def _case(
     name: str,
-    baseline: ScoredRun,
-    candidate: ScoredRun,
+    runs: tuple[ScoredRun, ScoredRun],
     demands: Demands,
     comparisons: int,
-) -> tuple[CaseResult, list[str]]:
-    """Return a decided case, and what is to know about its rows."""
-    runs = baseline, candidate
+) -> CaseResult:
+    """Return a decided case; its notes are what is to know about its rows."""
     cases = [run.cases.get(name, _NO_CASE) for run in runs]
     shared = {
         metric: shared_rows(metric, *cases)
@@ -121,7 +114,7 @@ def _case(
     gates = [
         gate
         for metric, rows in shared.items()
-        for gate in demands.gates(name, _metric(metric, rows.tables, rows.higher))
+        for gate in demands.gates(name, _metric(rows.figure, rows.higher))
     ]
     judged, figures = _judge(gates, shared, comparisons)
     # A metric that is not judged keeps no other from being.
@@ -146,7 +139,11 @@ def _case(
             for metric, table in other.cases.get(name, _NO_CASE).tables.items()
             if metric not in shared
             for gate in demands.gates(
-                name, _metric(metric, [table], other.cases[name].higher.get(metric))
+                name,
+                _metric(
+                    mean_figure(metric, SCORE, [table]),
+                    other.cases[name].higher.get(metric),
+                ),
             )
         )
     met = [obstacle for obstacle in obstacles if obstacle]
@@ -154,7 +151,7 @@ def _case(
     lost, gained = _changes(name, shared.values())
     return CaseResult(
         id=name,
-        suite=candidate.tool,
+        suite=runs[1].tool,
         probe="test",
         slice="",
         verdict="invalid" if "invalid" in verdicts else worst(verdicts),
@@ -171,7 +168,8 @@ def _case(
             key=lambda of: len(of.added) + len(of.unasked),
             default=Unmatched(),
         ),
-    ), [*map(": ".join, met), *_notes(cases, shared, runs)]
+        notes=(*map(": ".join, met), *_notes(cases, shared, runs)),
+    )
 
 
 def _judge(
@@ -183,21 +181,23 @@ def _judge(
     what they may be: so no verdict is better for a row that is not there. Where it is not known which way a
     metric is better, both are tried, and a loss in the other one is no pass.
     """
-    ends = (None, 0, 1) if any(rows.lost for rows in shared.values()) else (None,)
+    ends: dict[int | None, None] = {None: None}
+    for gate in gates:
+        ends |= dict.fromkeys(_ends(gate, shared[gate.metric]))
     unknown = any(rows.higher is None for rows in shared.values())
     alpha = stats.sidak(comparisons)
+    figures: tuple[MetricValue, ...] = ()
     options = [_blocked(gate, shared[gate.metric]) for gate in gates]
     for end, turned in product(ends, (False, True) if unknown else (False,)):
         measurement = _measured(shared, end, alpha=alpha, turned=turned)
+        figures = figures or measurement.values
         judged = decide(gates, measurement, comparisons=comparisons)
         for of_gate, result in zip(options, judged, strict=True):
             rows, reason = shared[result.metric], result.reason
             if turned and (rows.higher is not None or result.verdict == "pass"):
                 continue
             if rows.lost and end is not None:
-                reason = (
-                    f"with {len(rows.lost)} lost rows at {rows.bounds[end]:g}, {reason}"
-                )
+                reason = f"with {len(rows.lost)} lost rows at {rows.figure.bounds[end]:g}, {reason}"
             if turned:
                 result = dataclasses.replace(result, verdict="inconclusive")
                 reason = f"were less of it better: {reason}"
@@ -207,7 +207,7 @@ def _judge(
         if shared[of_gate[0].metric].obstacle
         else min(of_gate, key=lambda one: SEVERITY.index(one.verdict))
         for of_gate in options
-    ), _measured(shared, alpha=alpha).values
+    ), figures
 
 
 def _blocked(gate: Gate, rows: Shared) -> list[GateResult]:
@@ -215,19 +215,23 @@ def _blocked(gate: Gate, rows: Shared) -> list[GateResult]:
     if rows.obstacle:
         verdict, why = rows.obstacle
         return [gate_result(gate, verdict, f"not judged: {why}")]
-    ends = _WORSE.get(gate.rule, _WORSE[rows.higher])
-    if rows.lost and any(math.isinf(rows.bounds[end]) for end in ends):
+    if any(math.isinf(rows.figure.bounds[end]) for end in _ends(gate, rows)):
         why = f"a score of {gate.metric} may be any number, and {len(rows.lost)} rows have none"
         return [gate_result(gate, "invalid", f"not judged: {why}")]
     return []
 
 
+def _ends(gate: Gate, rows: Shared) -> tuple[int, ...]:
+    """Return the ends of the scores at which lost rows make a gate worse."""
+    return _WORSE.get(gate.rule, _WORSE[rows.higher]) if rows.lost else ()
+
+
 def _measured(
     shared: Mapping[str, Shared],
-    end: int | None = None,
+    end: int | None,
     *,
     alpha: float,
-    turned: bool = False,
+    turned: bool,
 ) -> Measurement:
     """Measure the rows that both runs have, also those lost at an ``end`` of their scores.
 
@@ -236,7 +240,7 @@ def _measured(
     pairings = [rows.completed(end) for rows in shared.values()]
     figures = [
         mean_figure(
-            rows.metric,
+            rows.figure.name,
             SCORE,
             (pairing.candidate, pairing.baseline),
             member=member,
@@ -256,15 +260,14 @@ def _better(higher: bool | None) -> Better:
     return "lower" if higher is False else "higher"
 
 
-def _metric(name: str, tables: Sequence[Table], higher: bool | None) -> Metric:
+def _metric(figure: Figure, higher: bool | None) -> Metric:
     """Return what is to know of a metric to read gates on it: its values say what they may be."""
-    values = {row.values[0] for table in tables for row in table.rows}
     return Metric(
-        name=name,
+        name=figure.name,
         better=_better(higher),
         about="A metric of another tool.",
-        low=0.0 if min(values, default=0.0) >= 0 else -FIGURE,
-        high=1.0 if values <= {0.0, 1.0} else math.inf,
+        low=max(figure.bounds[0], -FIGURE),
+        high=1.0 if figure.rate else math.inf,
     )
 
 
@@ -287,15 +290,10 @@ def _notes(
         ("only in the candidate", [rows.pairing.added for rows in shared.values()]),
         (
             "without a score in the candidate alone, and count as lost",
-            [
-                set(rows.lost).difference(rows.pairing.differing)
-                for rows in shared.values()
-            ],
+            [rows.missing for rows in shared.values()],
         ),
     ):
-        if named := dict.fromkeys(
-            one for of_metric in ids for one in sorted(of_metric)
-        ):
+        if named := dict.fromkeys(chain.from_iterable(ids)):
             notes.append(f"{len(named)} rows are {words}: {first_of(named)}")
     for case, run in zip(cases, runs, strict=True):
         if repeated := {id_ for ids in case.repeated.values() for id_ in ids}:
@@ -324,10 +322,7 @@ def _changes(
     They have the task in their ids, since the first row of one task is no row of another.
     """
     changes: tuple[list[Change], list[Change]] = ([], [])
-    rates = (
-        rows for rows in shared if mean_figure(rows.metric, SCORE, rows.tables).rate
-    )
-    if (rate := next(rates, None)) is not None:
+    if rate := next((rows for rows in shared if rows.figure.rate), None):
         for new, old in rate.completed(int(rate.higher is False)).rows:
             if new.values != old.values:
                 change = Change(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from statistics import mode
 
 from pytest_kbrel.foreign import SCORE, ScoredCase, is_unbounded
-from pytest_kbrel.gates.figures import mean_figure
+from pytest_kbrel.gates.figures import Figure, mean_figure
 from pytest_kbrel.gates.measurement import Pairing, pair
 from pytest_kbrel.gates.rules import Obstacle
 from pytest_kbrel.records import Table, record
@@ -22,27 +22,54 @@ _NAMED = 3
 class Shared:
     """A metric in both runs: its ``tables``, the baseline's first, and the rows that are paired.
 
-    ``lost`` has the rows of the baseline whose score is not sure: the candidate has no such row, or none with
+    ``figure`` is what the scores that are there may be. ``lost`` has the rows of the baseline whose score is not sure: the candidate has no such row, or none with
     a score, or was asked otherwise, or has the row another number of times than most. Each has the number of
-    scores there should be, and of those there are. ``higher`` is None where nothing says which way is better;
-    ``obstacle`` is why the metric cannot be judged.
+    scores there should be, and of those there are; ``total`` are those there should be of all rows.
+    ``higher`` is None where nothing says which way is better.
     """
 
-    metric: str
+    figure: Figure
     tables: tuple[Table, Table]
     pairing: Pairing
     lost: Mapping[str, tuple[int, int]]
+    total: int
     higher: bool | None
-    obstacle: Obstacle | None
 
     @property
-    def bounds(self) -> tuple[float, float]:
-        """What a score may be, as far as those there are tell."""
-        return mean_figure(self.metric, SCORE, self.tables).bounds
+    def obstacle(self) -> Obstacle | None:
+        """Why the metric cannot be judged."""
+        metric = self.figure.name
+        counts = {id_: abs(due - there) for id_, (due, there) in self.lost.items()}
+        allowed = f"of {self.total} rows of {metric}; allowed: at most {_MOST_LOST:.0%}"
+        if (
+            count := sum(map(counts.__getitem__, self.missing))
+        ) > _MOST_LOST * self.total:
+            why = (
+                "have no score in the candidate alone, or stand more often than others"
+            )
+            return "invalid", f"{count} {why} ({first_of(self.missing)}), {allowed}"
+        if (count := sum(counts.values())) > _MOST_LOST * self.total:
+            return "not comparable", f"{count} were asked otherwise, {allowed}"
+        if not self.tables[0].rows:
+            return "not comparable", f"the baseline has no row with {metric}"
+        most = [
+            max((row.values[0] for row in of.rows), default=0.0) for of in self.tables
+        ]
+        if min(most) <= 1 < max(most) and not is_unbounded(metric):
+            return "not comparable", (
+                f"{metric} is at most {most[0]:g} in the baseline and {most[1]:g} in the candidate; "
+                "allowed: one scale, such as shares or percent"
+            )
+        return None
+
+    @property
+    def missing(self) -> list[str]:
+        """The rows lost that were not asked otherwise."""
+        return sorted(self.lost.keys() - set(self.pairing.differing))
 
     def completed(self, end: int | None) -> Pairing:
         """Return the rows paired, with those lost at an end of the bounds where that is finite."""
-        bounds = self.bounds
+        bounds = self.figure.bounds
         if not self.lost or end is None or math.isinf(bounds[end]):
             return self.pairing
         ours = {row.fact_id: row for row in self.pairing.candidate.rows}
@@ -81,39 +108,13 @@ def shared_rows(metric: str, before: ScoredCase, after: ScoredCase) -> Shared:
             lost[id_] = due, there
     said = {case.higher.get(metric) for case in (before, after)} - {None}
     return Shared(
-        metric=metric,
+        figure=mean_figure(metric, SCORE, tables),
         tables=tables,
         pairing=pairing,
         lost=lost,
+        total=total,
         higher=said.pop() if len(said) == 1 else None,
-        obstacle=_obstacle(metric, tables, pairing, lost, total),
     )
-
-
-def _obstacle(
-    metric: str,
-    tables: tuple[Table, Table],
-    pairing: Pairing,
-    lost: Mapping[str, tuple[int, int]],
-    total: int,
-) -> Obstacle | None:
-    counts = {id_: abs(due - there) for id_, (due, there) in lost.items()}
-    missing = [id_ for id_ in lost if id_ not in pairing.differing]
-    allowed = f"of {total} rows of {metric}; allowed: at most {_MOST_LOST:.0%}"
-    if (count := sum(counts[id_] for id_ in missing)) > _MOST_LOST * total:
-        why = "have no score in the candidate alone, or stand more often than others"
-        return "invalid", f"{count} {why} ({first_of(missing)}), {allowed}"
-    if (count := sum(counts.values())) > _MOST_LOST * total:
-        return "not comparable", f"{count} were asked otherwise, {allowed}"
-    if not tables[0].rows:
-        return "not comparable", f"the baseline has no row with {metric}"
-    most = [max((row.values[0] for row in of.rows), default=0.0) for of in tables]
-    if min(most) <= 1 < max(most) and not is_unbounded(metric):
-        return "not comparable", (
-            f"{metric} is at most {most[0]:g} in the baseline and {most[1]:g} in the candidate; "
-            "allowed: one scale, such as shares or percent"
-        )
-    return None
 
 
 def first_of(names: Iterable[str]) -> str:

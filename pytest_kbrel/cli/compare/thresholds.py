@@ -11,7 +11,7 @@ from pytest_kbrel.bounds import FIGURE, Bounds
 from pytest_kbrel.catalogue.metrics import Metric
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.facts.located import Node, read_document, unknown
-from pytest_kbrel.foreign import ONE_TASK, names_metric
+from pytest_kbrel.foreign import ONE_TASK, ScoredCase, names_metric
 from pytest_kbrel.records import Gate, Rule, record
 from pytest_kbrel.suites.gates import merged_gates, metric_gates
 
@@ -65,25 +65,20 @@ class Demands:
                     gates = merged_gates(gates, metric_gates(entry, metric))
         return gates
 
-    def check_names(self, metrics: Mapping[str, Iterable[str]]) -> None:
+    def check_names(self, runs: Iterable[Mapping[str, ScoredCase]]) -> None:
         """Raise ``SuiteError`` where the file names a case or a metric that no run has."""
+        metrics: dict[str, dict[str, None]] = {}
+        for run in runs:
+            for name, scored in run.items():
+                metrics.setdefault(name, {}).update(dict.fromkeys(scored.tables))
+        metrics[ONE_TASK] = {one: None for of in metrics.values() for one in of}
         for case, entries in self.by_case.items():
-            if case not in (*metrics, ONE_TASK):
-                entry = next(iter(entries.values()))
-                raise entry.error(
-                    unknown("case", case, (*metrics, ONE_TASK), where="the runs")
-                )
-            there = (
-                metrics[case]
-                if case in metrics
-                else [one for some in metrics.values() for one in some]
-            )
             for key, entry in entries.items():
-                if not any(names_metric(key, one) for one in there):
+                if case not in metrics:
+                    raise entry.error(unknown("case", case, metrics, where="the runs"))
+                if not any(names_metric(key, one) for one in metrics[case]):
                     raise entry.error(
-                        unknown(
-                            "metric", key, dict.fromkeys(there), where=f"case {case}"
-                        )
+                        unknown("metric", key, metrics[case], where=f"case {case}")
                     )
 
 
