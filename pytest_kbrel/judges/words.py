@@ -20,22 +20,6 @@ from pytest_kbrel.records import LANGUAGES, base_language
 LONGEST = 2000
 """How many characters of a text are read: a longer one is no answer, and a hostile one costs time."""
 
-_LETTERS = str.maketrans(
-    dict.fromkeys("´`ʼ′’＇", "'")
-    | dict(zip("øØłŁđĐðÐıİ−–—‑‐", "oOlLdDdDiI-----", strict=True))
-    | {"ß": "ss", "þ": "th", "Þ": "Th", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe"}
-    | dict.fromkeys("\xad\u200c\u200d\u2060\ufeff\u0640\u200e\u200f", "")
-    | {
-        "й": "j",
-        "Й": "J",
-        "\u200b": " ",
-        "ة": "ه",
-        "ى": "ي",
-        "ی": "ي",
-        "ک": "ك",
-        "ँ": "ं",
-    }
-)
 # The voicing of kana is no accent.
 _VOICED = "\u3099\u309a"
 _HAN = r"\u3005-\u3007\u3400-\u9fff\uf900-\ufaff"
@@ -53,44 +37,8 @@ _TOKEN = re.compile(
 )
 # "Duesseldorf" is Düsseldorf.
 _UMLAUT = re.compile(r"(?i)([aou])e(?![iu])")
-# A sign that a text must have, a pattern and what it becomes.
-_SUBSTITUTIONS = tuple(
-    (sign, re.compile(pattern), by)
-    for sign, pattern, by in (
-        ("'", r"(?i)n't\b", " not"),
-        ("'", r"(?<=\w)'s\b", ""),
-        ("'", r"(?<=\w)'(?=\w)", ""),
-        ("U", r"\bU\.?S\.?(?:A\b\.?)?(?!\w)|\bUnited States(?: of America)?\b", "USA"),
-        ("U", r"\bU\.?K\.?(?!\w)|\bUnited Kingdom\b", "UK"),
-        ("WW", r"\bWW(?=I{1,2}\b|\d\b)", "World War "),
-        (".", r"(?<=\b[A-Z])\.\s?(?=[A-Z]\b)", ""),
-        ("0", r"(?i)\b(?:c|ca|circa)\b\.?\s?(?=\d)", ""),
-        ("0", r"(?i)\b(\d{1,4})\s*b\.?\s?c(?:\.?\s?e)?\b\.?", r" -\1"),
-        ("0", r"(?i)\ba\.?d\.?\s+(?=\d{1,4}\b)|(?<=\d)\s*(?:a\.?d|c\.?e)\b\.?", ""),
-        ("0", r"\b([12]\d)(\d\d)([-/])(\d\d)(?![-/.,]?\d)", r"\1\2-\1\4"),
-        ("0", r"(?<=\d)(?=(?:km|kg|cm|mm|ft|mi|m)\d?\b)", " "),
-        ("0", r"\b(km|cm|ft|mi|m)2\b", r"square \1"),
-    )
-)
-_NUMERALS = {
-    "X" * tens + ones: str(10 * tens + number)
-    for tens in range(4)
-    for number, ones in enumerate(
-        ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"]
-    )
-}
 _ARTICLES = frozenset({"a", "an", "the"})
 COUNTED = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
-_ENDINGS = {
-    # Those of nouns and adjectives but for a first "и": Niger is not Nigeria.
-    "ru": re.compile(
-        r"(?<=[а-яj]{3})(?:(?<=[гжкхчшщ])иj|[ое]го|[ое]му|[оеы]j|[ое]ю|[ую]ю|ая|яя|[ое]е|[ыео]м|[аяоеиыуюьj])$"
-    ),
-    # The article, and "and", "in", "for", "as", which are written together with the word.
-    "ar": re.compile(
-        r"^(?:[وبلكف]?ال|لل|[وبلكف](?=[\u0621-\u064a]{4}))(?=[\u0621-\u064a]{3})"
-    ),
-}
 
 
 class Text(NamedTuple):
@@ -107,10 +55,14 @@ class Text(NamedTuple):
 
 
 class _Language(NamedTuple):
-    """What the words of a language are in English; ``rewrite`` comes before a text is split."""
+    """What the words of a language are in English; ``rewrite`` comes before a text is split.
+
+    ``ending`` is what is taken off a word that is not in the list.
+    """
 
     words: Mapping[str, str]
     rewrite: Callable[[str], str]
+    ending: re.Pattern[str]
 
 
 @lru_cache(maxsize=32)
@@ -124,6 +76,12 @@ def data(name: str) -> Any:
 
 
 _DATA = data("words")
+_LETTERS = str.maketrans(
+    {letter: by for by, letters in _DATA["letters"].items() for letter in letters}
+)
+_NUMERALS = {
+    word: str(number) for number, word in enumerate(_DATA["numerals"].split(), 1)
+}
 _FORMS = {form: line.split()[0] for line in _DATA["forms"] for form in line.split()}
 _NUMBERS = {
     word: number * (10 if key == "tens" else 1)
@@ -139,6 +97,18 @@ def _form(word: str) -> str:
     word = _UMLAUT.sub(r"\1", word)
     plural = word[-1] == "s" and len(word) > 3 and word[-2] not in "su"
     return _FORMS.get(word) or (word[:-1] if plural else word)
+
+
+def substitutions(
+    name: str, flags: int = 0
+) -> tuple[tuple[str, re.Pattern[str], str], ...]:
+    """Return those under a key: a sign that a text must have, a pattern, and what it becomes."""
+    return tuple(
+        (sign, re.compile(pattern, flags), by) for sign, pattern, by in _DATA[name]
+    )
+
+
+_SUBSTITUTIONS = substitutions("substitutions")
 
 
 def word_set(name: str) -> frozenset[str]:
@@ -176,7 +146,9 @@ def _language(code: str) -> _Language:
 
     months = calendar_of(code).months.items()
     return _Language(
-        {fold_letters(name).lower(): month for name, month in months} | words, rewrite
+        {fold_letters(name).lower(): month for name, month in months} | words,
+        rewrite,
+        re.compile(known.get("ending", "")),
     )
 
 
@@ -204,7 +176,7 @@ def is_unspaced(text: str) -> bool:
 def read_words(text: str, language: str = "") -> Text:
     """Read a text in ``language``; of a longer one only the first ``LONGEST`` characters."""
     code = base_language(language)
-    known, ending = _language(code), _ENDINGS.get(code)
+    known = _language(code)
     text = known.rewrite(in_english_dates(fold_letters(text[:LONGEST]), code))
     if is_unspaced(text):
         text = _RUN.sub(r" \1 ", text)
@@ -227,7 +199,7 @@ def read_words(text: str, language: str = "") -> Text:
         elif english := known.words.get(word):
             pieces += [(part, gap, written) for part in english.split()]
         else:
-            pieces.append((ending.sub("", word) if ending else word, gap, written))
+            pieces.append((known.ending.sub("", word), gap, written))
         gap = ""
     return _text(pieces)
 

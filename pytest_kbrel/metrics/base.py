@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pytest_kbrel.catalogue.metrics import METRICS, SHOWN_ONLY, Better
+from pytest_kbrel.records import record
 
 Array = npt.NDArray[np.float64]
 Formula = Callable[[Array, Array], Array]
 RowStatistic = Callable[[Array, Array], Array]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class MetricTraits:
     """What is to know of a metric beside its formula.
 
@@ -45,7 +45,7 @@ class MetricTraits:
     has_interval: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class MetricFormula(MetricTraits):
     """One metric on outcome tables.
 
@@ -68,12 +68,9 @@ def formula(
     name: str, columns: tuple[str, ...], function: Formula, **more: Any
 ) -> MetricFormula:
     """Return a metric's formula, with direction and bounds from the catalogue; ``more`` are other fields."""
-    if (metric := METRICS.get(name) or SHOWN_ONLY.get(name)) is not None:
-        more = {
-            "better": metric.better,
-            "bounds": (float(metric.low), float(metric.high)),
-            **more,
-        }
+    if metric := METRICS.get(name) or SHOWN_ONLY.get(name):
+        bounds = float(metric.low), float(metric.high)
+        more = {"better": metric.better, "bounds": bounds} | more
     return MetricFormula(name=name, columns=columns, formula=function, **more)
 
 

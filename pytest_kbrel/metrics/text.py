@@ -7,15 +7,15 @@ without its stemmer; both are made to work beyond ASCII. ``normalise`` is what t
 
 from __future__ import annotations
 
-import math
 import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 
-from pytest_kbrel.metrics.base import Array
+from pytest_kbrel.metrics.base import Array, ratio
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _TO_SPACE = str.maketrans(string.punctuation, " " * len(string.punctuation))
@@ -148,44 +148,36 @@ def tfidf_cosine(queries: Sequence[str], documents: Sequence[str]) -> Array:
     of a query that no document has are left out. So a query's similarities depend on no other query. Words
     are those of :func:`~pytest_kbrel.metrics.text.normalise`.
     """
-    counts = [Counter(normalise(document).split()) for document in documents]
-    frequencies = Counter(word for count in counts for word in count)
-    weight = {
-        word: math.log((1 + len(documents)) / (1 + df)) + 1
-        for word, df in frequencies.items()
-    }
-    rows: dict[str, list[int]] = {word: [] for word in frequencies}
-    shares: dict[str, list[float]] = {word: [] for word in frequencies}
-    for number, count in enumerate(counts):
-        norm = _norm(count, weight)
-        for word, times in count.items():
-            rows[word].append(number)
-            shares[word].append(times * weight[word] / norm)
-    index = {
-        word: (np.array(rows[word]), np.array(shares[word])) for word in frequencies
-    }
-    similar = np.zeros((len(queries), len(documents)))
-    for row, query in zip(similar, queries, strict=True):
-        count = Counter(word for word in normalise(query).split() if word in weight)
-        # Sums of floats depend on their order.
-        for word in sorted(count):
-            where, share = index[word]
-            row[where] += count[word] * weight[word] / _norm(count, weight) * share
-    return similar
+    from scipy import sparse
+
+    split = [
+        [normalise(text).split() for text in texts] for texts in (documents, queries)
+    ]
+    column = {word: at for at, word in enumerate(sorted({*chain(*split[0])}))}
+    counts = []
+    for texts in split:
+        places = [
+            (row, column[word])
+            for row, words in enumerate(texts)
+            for word in words
+            if word in column
+        ]
+        at = np.array(places, dtype=int).reshape(-1, 2).T
+        shape = len(texts), len(column)
+        counts.append(sparse.csr_array((np.ones(len(places)), at), shape))
+    frequencies = (counts[0] > 0).sum(axis=0)
+    weights = np.log((1 + len(documents)) / (1 + frequencies)) + 1
+    # Products of sparse rows depend on no other row.
+    known, asked = (count.multiply(weights).tocsr() for count in counts)
+    norms = (sparse.linalg.norm(of, axis=1) for of in (asked, known))
+    return _over((asked @ known.T).toarray(), *norms)
 
 
 def cosine(queries: Array, documents: Array) -> Array:
     """Return the cosine similarity (-1..1) of vectors, (q, d) and (n, d) to (q, n); 0 with a zero vector."""
-    return _unit(queries) @ _unit(documents).T
+    norms = (np.linalg.norm(of, axis=1) for of in (queries, documents))
+    return _over(queries @ documents.T, *norms)
 
 
-def _unit(vectors: Array) -> Array:
-    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    units: Array = np.divide(
-        vectors, norms, out=np.zeros_like(vectors), where=norms > 0
-    )
-    return units
-
-
-def _norm(count: Counter[str], weight: dict[str, float]) -> float:
-    return math.sqrt(sum((count[word] * weight[word]) ** 2 for word in sorted(count)))
+def _over(products: Array, queries: Array, documents: Array) -> Array:
+    return np.nan_to_num(ratio(products, np.multiply.outer(queries, documents)))

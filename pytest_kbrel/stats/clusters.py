@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pytest_kbrel.stats.drop_tests import SignFlipTest, TTest
+from pytest_kbrel.stats.drop_tests import TTest
 from pytest_kbrel.stats.estimates import (
     ONE_CLUSTER,
     ROUNDING,
@@ -118,11 +118,11 @@ def with_clusters(difference: Difference, of: Comparison) -> Difference:
     tests = list(difference.tests)
     centred = weights * (values - float(weights @ values))
     spread = math.sqrt(float((centred**2).sum()))
-    if difference.flips is None and difference.worse and spread > ROUNDING:
-        by_facts = next((test for test in tests if isinstance(test, TTest)), None)
-        if by_facts is not None and not isinstance(tests[0], SignFlipTest):
-            skewness = float((centred**3).sum()) / spread**3
-            tests.append(dataclasses.replace(by_facts, skewness=skewness))
+    # Where few facts changed, the sign-flip test stands in front.
+    by_facts = tests[0] if difference.worse and difference.flips is None else None
+    if isinstance(by_facts, TTest) and spread > ROUNDING:
+        skewness = float((centred**3).sum()) / spread**3
+        tests.append(dataclasses.replace(by_facts, skewness=skewness))
     names = [of.clusters.get(fact, fact) for fact in facts]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     if len(numbers) == len(facts):
@@ -138,7 +138,7 @@ def with_clusters(difference: Difference, of: Comparison) -> Difference:
     return dataclasses.replace(
         difference,
         estimate=_wider(estimate, clustered, of),
-        tests=(*tests, clustered),
+        tests=(*tests, clustered.p),
         clustered=clustered,
     )
 

@@ -9,6 +9,7 @@ the interval by clusters stand beside those by facts: the larger p and the wider
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -17,10 +18,9 @@ from scipy.special import stdtrit
 from pytest_kbrel.stats.clusters import with_clusters
 from pytest_kbrel.stats.drop_tests import (
     MOST_FLIPS,
-    AlikeTest,
-    RateTest,
-    SignFlipTest,
     TTest,
+    alike_p,
+    sign_flip,
 )
 from pytest_kbrel.stats.estimates import (
     FLAT,
@@ -38,7 +38,7 @@ from pytest_kbrel.stats.estimates import (
     zeros_and_ones,
 )
 from pytest_kbrel.stats.intervals import jackknife
-from pytest_kbrel.stats.paired_rates import rate_difference, rate_recovery
+from pytest_kbrel.stats.paired_rates import drop_p, rate_difference, rate_recovery
 
 
 def paired_difference(of: Comparison) -> Difference:
@@ -73,16 +73,16 @@ def _by_facts(of: Comparison) -> Difference:
     )
     drops = moved if of.better == "lower" else -moved
     tests: list[DropTest] = []
-    if of.share == 1 and len(drops) <= MOST_FLIPS:
-        tests.append(SignFlipTest(drops=tuple(drops.tolist())))
-    elif delta.se:
+    few = len(drops) <= MOST_FLIPS
+    if delta.se and not (few and of.share == 1):
         tests.append(TTest(drop=of.drop_sign * delta.value, se=delta.se, df=delta.df))
     elif of.share == 1:
-        tests.append(AlikeTest(drops=tuple(drops.tolist())))
+        p = sign_flip(-drops) if few else alike_p(drops)
+        tests.append(lambda allowed: None if allowed > 0 else p)
     if estimate.se:
         drop = of.drop_sign * _centre(delta)
         tests.append(TTest(drop=drop, se=estimate.se, df=estimate.df))
-    spread = estimate if len(moved) <= MOST_FLIPS else delta
+    spread = estimate if few else delta
     return Difference(
         estimate=estimate,
         tests=tuple(tests),
@@ -113,7 +113,7 @@ def _of_rates(flips: Flips, worse: Flips, of: Comparison) -> Difference:
     changed = flips.down + flips.up
     return Difference(
         estimate=estimate if changed else dataclasses.replace(estimate, note=UNCHANGED),
-        tests=(RateTest(n=flips.n, lost=worse.down, gained=worse.up),),
+        tests=(functools.partial(drop_p, flips.n, worse.down, worse.up),),
         worse=worse.down,
         flips=worse,
     )
@@ -132,7 +132,7 @@ def _of_recovered_rates(worse: Flips, share: float, level: float) -> Difference:
     # What may be lost, given the baseline's facts: the score test alone has a normal tail.
     before = (1 - share) * (worse.both + worse.down) / worse.n
     tests: list[DropTest] = [
-        RateTest(n=worse.n, lost=worse.down, gained=worse.up, before=before)
+        lambda allowed: drop_p(worse.n, worse.down, worse.up, before + allowed)
     ]
     if estimate.se:
         tests.append(TTest(drop=-(estimate.value or 0.0), se=estimate.se, df=math.inf))

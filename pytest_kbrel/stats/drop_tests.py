@@ -13,27 +13,9 @@ import numpy as np
 from scipy.special import ndtr, stdtr
 
 from pytest_kbrel.stats.estimates import Array
-from pytest_kbrel.stats.paired_rates import drop_p
 
 # All 2^16 ways are counted in a millisecond; beyond that a t test agrees with them.
 MOST_FLIPS = 16
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class RateTest:
-    """The test of a rate by its counts (:func:`pytest_kbrel.stats.paired_rates.drop_p`).
-
-    The drop ``before`` is allowed before any.
-    """
-
-    n: int
-    lost: int
-    gained: int
-    before: float = 0.0
-
-    def p(self, allowed: float) -> float:
-        """Return the one-sided p-value."""
-        return drop_p(self.n, self.lost, self.gained, self.before + allowed)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,41 +32,21 @@ class TTest:
     df: float
     skewness: float = 0.0
 
-    def p(self, allowed: float) -> float:
+    def __call__(self, allowed: float) -> float:
         """Return the one-sided p-value."""
         t, k = (self.drop - allowed) / self.se, self.skewness
         return float(stdtr(self.df, -(t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6)))
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class SignFlipTest:
-    """The sign-flip test of few changed facts, by how much each made the figure worse; of "no drop" only."""
+def alike_p(drops: Array) -> float:
+    """Return the one-sided p of "no drop" where many facts moved so much alike that no spread is left.
 
-    drops: tuple[float, ...]
-
-    def p(self, allowed: float) -> float | None:
-        """Return the one-sided mid-p where no drop is allowed."""
-        return sign_flip(-np.array(self.drops)) if allowed <= 0 else None
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class AlikeTest:
-    """The test of many facts that moved so much alike that no spread is left, by how much each got worse.
-
-    What was lost and what was gained is set off as in the sign-flip test; of "no drop" only.
+    What was lost and what was gained is set off as in the sign-flip test.
     """
-
-    drops: tuple[float, ...]
-
-    def p(self, allowed: float) -> float | None:
-        """Return the one-sided p-value where no drop is allowed."""
-        if allowed > 0:
-            return None
-        drops = np.array(self.drops)
-        if drops.min() < 0 < drops.max():
-            return float(ndtr(-drops.sum() / math.sqrt(np.square(drops).sum())))
-        chance: float = 0.5 ** (len(drops) + 1)
-        return chance if drops.sum() > 0 else 1 - chance
+    if drops.min() < 0 < drops.max():
+        return float(ndtr(-drops.sum() / math.sqrt(np.square(drops).sum())))
+    chance: float = 0.5 ** (len(drops) + 1)
+    return chance if drops.sum() > 0 else 1 - chance
 
 
 def sign_flip(contributions: Array) -> float:

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -53,11 +53,6 @@ class Sample:
     def n(self) -> int:
         """The number of different facts."""
         return len({fact for ids in self.facts for fact in ids})
-
-    @property
-    def is_disjoint(self) -> bool:
-        """True if no fact occurs in several rows."""
-        return sum(map(len, self.facts)) == self.n
 
     @functools.cached_property
     def clusters(self) -> list[npt.NDArray[np.intp]]:
@@ -221,11 +216,8 @@ class Flips:
         return Flips(n=self.n, down=self.up, up=self.down, both=self.both)
 
 
-class DropTest(Protocol):
-    """A one-sided test of "it got worse by at most ``allowed``"."""
-
-    def p(self, allowed: float) -> float | None:
-        """Return the p-value; ``None`` where the test has none for this drop."""
+# The one-sided p of "it got worse by at most so much"; ``None`` where the test has none for this drop.
+DropTest = Callable[[float], float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +246,6 @@ class Difference:
     def p_of(self, allowed: float) -> float | None:
         """Return the one-sided p-value of "worse by at most ``allowed``": the largest of all tests."""
         return max(
-            (p for test in self.tests if (p := test.p(allowed)) is not None),
+            (p for test in self.tests if (p := test(allowed)) is not None),
             default=None,
         )

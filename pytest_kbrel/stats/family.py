@@ -8,7 +8,8 @@ fail. The p-values adjusted after Holm and after Benjamini and Hochberg are repo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from pytest_kbrel.stats.estimates import FAMILY_LEVEL
 
@@ -28,13 +29,9 @@ def holm(ps: Sequence[float | None]) -> tuple[float | None, ...]:
 
     ``None`` (no test was possible) stays ``None`` and does not count as a comparison.
     """
-    ascending = _ascending(ps)
-    adjusted: list[float | None] = [None] * len(ps)
-    highest = 0.0
-    for rank, (p, index) in enumerate(ascending):
-        highest = max(highest, min((len(ascending) - rank) * p, 1.0))
-        adjusted[index] = highest
-    return tuple(adjusted)
+    order = _ascending(ps)
+    raised = (min((len(order) - at) * p, 1.0) for at, (p, _) in enumerate(order))
+    return _placed(ps, order, accumulate(raised, max))
 
 
 def benjamini_hochberg(ps: Sequence[float | None]) -> tuple[float | None, ...]:
@@ -42,13 +39,9 @@ def benjamini_hochberg(ps: Sequence[float | None]) -> tuple[float | None, ...]:
 
     Order and ``None`` as in :func:`holm`.
     """
-    ascending = _ascending(ps)
-    adjusted: list[float | None] = [None] * len(ps)
-    lowest = 1.0
-    for rank, (p, index) in reversed(tuple(enumerate(ascending, start=1))):
-        lowest = min(lowest, p * len(ascending) / rank)
-        adjusted[index] = lowest
-    return tuple(adjusted)
+    order = _ascending(ps)[::-1]
+    lowered = (p * len(order) / (len(order) - at) for at, (p, _) in enumerate(order))
+    return _placed(ps, order, accumulate(lowered, min))
 
 
 def simes(ps: Sequence[float]) -> float:
@@ -76,3 +69,12 @@ def hommel(ps: Sequence[float]) -> tuple[float, ...]:
 
 def _ascending(ps: Sequence[float | None]) -> list[tuple[float, int]]:
     return sorted((p, index) for index, p in enumerate(ps) if p is not None)
+
+
+def _placed(
+    ps: Sequence[float | None],
+    order: Sequence[tuple[float, int]],
+    adjusted: Iterable[float],
+) -> tuple[float | None, ...]:
+    by_index = {at: p for (_, at), p in zip(order, adjusted, strict=True)}
+    return tuple(map(by_index.get, range(len(ps))))

@@ -143,7 +143,9 @@ def strata_of(
 def left_out(sample: Sample, statistic: Statistic) -> list[Array]:
     """Return the statistic without each fact in turn: one array a stratum, one value a fact."""
     whole = list(sample.totals)
-    if sample.is_disjoint and all(len(facts) > 1 for facts in sample.facts):
+    sizes = [len(facts) for facts in sample.facts]
+    # No fact occurs in several rows.
+    if sum(sizes) == sample.n and min(sizes) > 1:
         strata = []
         for case, values in enumerate(sample.values):
             totals, n = whole[case]

@@ -182,7 +182,7 @@ def test_the_larger_p_and_the_wider_side_decide(better: str, rate: bool) -> None
     if rate:
         assert (result.estimate.low, result.estimate.high) == pytest.approx(ends)
     assert result.p_of(0.2) == pytest.approx(
-        max(test.p(0.2) or 0 for test in result.tests)
+        max(test(0.2) or 0 for test in result.tests)
     )
     assert result.p_of(0.2) >= by_object.p(0.2) - 1e-12  # type: ignore[operator]
 
@@ -241,7 +241,7 @@ def test_a_recovered_share_has_its_clusters_too() -> None:
     expected = clustered_mean(0.9 * before - after, OBJECTS)
     assert result.clustered is not None
     assert result.clustered.se == pytest.approx(expected.se)
-    assert result.p == pytest.approx(max(expected.p(0.0), result.tests[0].p(0.0)))  # type: ignore[type-var]
+    assert result.p == pytest.approx(max(expected.p(0.0), result.tests[0](0.0)))  # type: ignore[type-var]
     assert result.estimate.low <= -expected.interval()[1]  # type: ignore[operator]
 
 
@@ -256,7 +256,7 @@ def test_many_facts_a_little_worse_and_few_much_better_are_no_loss(seed: int) ->
         result = paired_difference(
             sample(1 - drops), sample(np.ones(60)), mean, better="higher"
         )
-        alarms["t"] += result.tests[0].p(0.0) < 0.0026  # type: ignore[operator]
+        alarms["t"] += result.tests[0](0.0) < 0.0026  # type: ignore[operator]
         alarms["all"] += result.p < 0.0026  # type: ignore[operator]
     assert alarms["t"] / 600 > 0.01
     assert alarms["all"] / 600 < 0.006
