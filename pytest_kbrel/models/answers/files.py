@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.openai.replies import excerpt, failure_of
 from pytest_kbrel.records import Failed
 from pytest_kbrel.untrusted import lines, parse
 
@@ -22,7 +23,6 @@ PROBE = "kbrel-thought-probe"
 
 _ID = re.compile(r"kbrel-[0-9a-f]{40}")
 _REQUEST = re.compile(rb'{"custom_id": "kbrel-[^"]+", "method": ')
-_SHOWN = 100
 
 
 def request_id(path: str, body: Mapping[str, Any]) -> str:
@@ -189,13 +189,13 @@ def _read(place: Place, line: bytes) -> tuple[str, dict[str, Any] | None]:
     except ValueError as error:
         raise ModelError(f"{place}: is no JSON ({error}); {allowed}") from None
     if not isinstance(data, dict):
-        raise ModelError(f"{place}: found {_excerpt(data)}; {allowed}")
+        raise ModelError(f"{place}: found {excerpt(data)}; {allowed}")
     if "response" not in data and "method" in data:
         raise ModelError(f"{place}: is a request and not an answer; {allowed}")
     name = data.get("custom_id")
     if not isinstance(name, str) or not (_ID.fullmatch(name) or name == PROBE):
         raise ModelError(
-            f"{place}: found the custom_id {_excerpt(name)}, which --kb-export-requests did not write; "
+            f"{place}: found the custom_id {excerpt(name)}, which --kb-export-requests did not write; "
             f"{allowed}"
         )
     response = data.get("response")
@@ -206,7 +206,7 @@ def _read(place: Place, line: bytes) -> tuple[str, dict[str, Any] | None]:
     ):
         body = response.get("body")
         if isinstance(body, dict):
-            return name, body
+            return name, None if failure_of(body) else body
     elif data.get("error") or isinstance(response, dict):
         return name, None
     raise ModelError(f"{place}: holds neither an answer nor an error; {allowed}")
@@ -215,16 +215,14 @@ def _read(place: Place, line: bytes) -> tuple[str, dict[str, Any] | None]:
 def _error_of(data: Mapping[str, Any]) -> str:
     """Return why a line holds no answer, in the words of the batch."""
     response = data.get("response") or {}
-    error = data.get("error") or response.get("body") or {}
+    error, body = data.get("error"), response.get("body") or {}
+    if response.get("status_code", 200) == 200 and not error and failure_of(body):
+        return failure_of(body)
+    error = error or body
     # OpenAI's errors are objects with a message, vLLM's are these or texts.
     while isinstance(error, dict) and (
         inner := error.get("error") or error.get("message")
     ):
         error = inner
     status = response.get("status_code")
-    return f"the batch has an error in place of an answer: {f'{status}: ' if status else ''}{_excerpt(error)}"
-
-
-def _excerpt(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+    return f"the batch has an error in place of an answer: {f'{status}: ' if status else ''}{excerpt(error)}"

@@ -15,7 +15,8 @@ from pytest_kbrel.models.answers.files import (
 )
 from pytest_kbrel.models.answers.spec import MISSING, UNSCORABLE, AnswersSpec
 from pytest_kbrel.models.openai.client import Replies
-from pytest_kbrel.models.openai.model import OpenAIModel, Reply, read_reply
+from pytest_kbrel.models.openai.model import OpenAIModel
+from pytest_kbrel.models.openai.replies import Reply, read_reply
 from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest
 
 Wanted = Callable[[str, str, Mapping[str, Any]], None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import json
 import re
@@ -21,6 +22,7 @@ from pytest_kbrel.models.openai.http import (
     LoopThread,
     Response,
 )
+from pytest_kbrel.models.openai.replies import excerpt, failure_of
 from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check
 from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.printing import redacted
@@ -33,6 +35,8 @@ LONGEST_SILENCE = 600.0
 _FAILURES = 3
 # The client waits no longer for what a server asks to wait for.
 _LONGEST_WAIT = 120.0
+# Seconds, as the client has them.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
 _TEMPLATE = "chat_template_kwargs"
 _NEWER_LIMIT = "max_completion_tokens"
 _NO_QUOTA = "insufficient_quota"
@@ -69,7 +73,8 @@ class Connection(Replies):
     """Client for one model of one server; any thread may use it.
 
     The client of ``openai`` repeats a request up to ``spec.max_retries`` times after time limits, broken
-    connections, 408, 409, 429 and 5xx, and waits as long as ``Retry-After`` says. ``spec.timeout`` is for each
+    connections, 408, 409, 429 and 5xx, and waits as long as ``Retry-After`` says; a reply whose answer has not
+    ended is asked for again as often. ``spec.timeout`` is for each
     try as a whole. ``repeats_key`` is True once a reply held a key. ``usage`` counts the tokens, and nothing
     is sent once the budget for them is spent. What the server does not take in a body (stop strings, the older
     name of the limit of tokens) is left out or renamed from then on.
@@ -92,10 +97,12 @@ class Connection(Replies):
             http_client=BoundedClient(),
         )
 
-    def ask(self, path: str, body: Mapping[str, Any], size: int) -> Any | Failed:
+    def ask(
+        self, path: str, body: Mapping[str, Any], size: int, tried: int = 0
+    ) -> Any | Failed:
         """Return the JSON of the reply to a body, as builtins, or why there is none.
 
-        A reply may have ``size`` bytes and 64 kB more. Raises :class:`ModelError` where no further request can
+        ``tried`` is how often a reply without an answer has come back already. A reply may have ``size`` bytes and 64 kB more. Raises :class:`ModelError` where no further request can
         succeed: the server refuses the key, does not know the model or the path, takes no temperature 0,
         redirects, was never reached, has no quota left, asks for a wait that is too long, answers no request
         for :data:`LONGEST_SILENCE`, or states no usage although there is a budget. Raises
@@ -113,15 +120,27 @@ class Connection(Replies):
             if isinstance(error, openai.BadRequestError) and self._adapts(error, sent):
                 return self.ask(path, body, size)
             return self._failed(error, begun)
-        self._note_reply()
         if len(content) > most:
+            self._note_reply()
             return Failed(
                 error=f"the reply is larger than the {most // 1000} kB that it may have"
             )
         reply = read_json(content)
-        if is_paid and not isinstance(reply, Failed):
+        why = failure_of(reply)
+        if (
+            is_paid
+            and not isinstance(reply, Failed)
+            and not (why and "usage" not in reply)
+        ):
             self._usage.add(reply)
-        return reply
+        if not why:
+            self._note_reply()
+            return reply
+        self._reached = True
+        if tried == self.spec.max_retries:
+            return self._unanswered(why, begun)
+        self._loop.run(asyncio.sleep(min(_FIRST_PAUSE * 2**tried, _LONGEST_PAUSE)))
+        return self.ask(path, body, size, tried + 1)
 
     def about(self) -> str:
         """Return what the server's list of models says of this one, as JSON; empty where it has no list.
@@ -195,6 +214,9 @@ class Connection(Replies):
         elif not isinstance(error, openai.InternalServerError):
             self._note_reply()
             return Failed(error=why)
+        return self._unanswered(why, begun)
+
+    def _unanswered(self, why: str, begun: float) -> Failed:
         if not self._failures:
             self._silent_since = max(begun, self._silent_since)
         self._failures += 1
@@ -333,19 +355,5 @@ def read_json(content: bytes) -> Any | Failed:
     except ValueError as error:
         why = str(error)[:100]
         return Failed(
-            error=f"the server's reply is no JSON ({why}): {excerpt(content)}"
+            error=f"the server's reply is no JSON ({why}): {excerpt(content.decode(errors='replace'))}"
         )
-
-
-def excerpt(value: Any) -> str:
-    """Return the beginning of a part of a reply, for messages."""
-    try:
-        text = (
-            value.decode(errors="replace")
-            if isinstance(value, bytes)
-            else json.dumps(value)
-        )
-    except RecursionError:
-        return "something that is nested too deeply"
-    # Before it is cut: half a key is one too.
-    return repr(replace_surrogates(redacted(text))[:100])

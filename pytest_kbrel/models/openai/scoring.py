@@ -17,8 +17,9 @@ from pytest_kbrel.errors import (
     UnavailableError,
 )
 from pytest_kbrel.models.base import scored
-from pytest_kbrel.models.openai.client import Replies, excerpt
+from pytest_kbrel.models.openai.client import Replies
 from pytest_kbrel.models.openai.dialects import DIALECTS, Dialect, tokenization
+from pytest_kbrel.models.openai.replies import excerpt
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
 from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest

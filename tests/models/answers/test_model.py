@@ -109,12 +109,20 @@ def test_equal_requests_are_one_line(rounds):
     assert len(batch.rounds[0]) == 3
 
 
-@pytest.mark.parametrize("change", [NULL, FILTERED])
-def test_a_reply_without_an_answer_means_what_it_means_from_a_server(
-    openai_server, model_at, rounds, change
+def test_a_reply_that_says_nothing_means_what_it_means_from_a_server(
+    openai_server, model_at, rounds
 ):
-    openai_server.always = change
+    openai_server.always = NULL
     assert rounds().ask(ASKED) == model_at().generate(ASKED)
+
+
+def test_an_answer_that_did_not_end_is_asked_for_in_a_second_round(
+    openai_server, model_at, rounds
+):
+    openai_server.inject(Fault(), FILTERED, Fault())
+    batch = rounds()
+    assert batch.ask(ASKED) == model_at().generate(ASKED)
+    assert [len(lines) for lines in batch.rounds] == [4, 1]
 
 
 def test_an_answer_behind_blank_lines_is_asked_for_in_a_second_round(
