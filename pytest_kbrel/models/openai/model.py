@@ -79,6 +79,8 @@ class OpenAIModel(ServedModel):
             spec, self._connection, self._pool, self._prompt_tokens
         )
         self.served: set[str] = set()
+        # The first two of them.
+        self._several = ""
 
     def describe(self) -> Fingerprint:
         """Return the model's fingerprint: its name, its server, and what the server said that it serves.
@@ -121,6 +123,8 @@ class OpenAIModel(ServedModel):
             notes.append(_REPEATS_KEY)
         if self._scorer.described:
             notes.append(f"the server gives {self._scorer.described}")
+        if self._several:
+            notes.append(f"several models answer under this name: {self._several}")
         return tuple(notes)
 
     @property
@@ -240,6 +244,8 @@ class OpenAIModel(ServedModel):
                     " ".join(name for name in names if isinstance(name, str))
                 )
             )
+            if len(self.served) > 1:
+                self._several = self._several or " and ".join(sorted(self.served))
             self._unopened = self._unopened or reply.hides_opening
         return reply
 
