@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.errors import ModelError, nearest
@@ -24,6 +25,55 @@ BACKENDS: Mapping[str, Backend] = {
 """All backends by name; importing them loads no model's package."""
 
 
+# What other tools write before the name of a model behind a server; none is the name of models on the hub.
+_SERVERS = frozenset(
+    [
+        "anthropic",
+        "anthropic-chat",
+        "anthropic-chat-completions",
+        "api",
+        "azure",
+        "azure_ai",
+        "bedrock",
+        "custom_openai",
+        "gemini",
+        "groq",
+        "hosted_vllm",
+        "http:",
+        "https:",
+        "litellm",
+        "litellm_proxy",
+        "llama_cpp",
+        "llama-cpp",
+        "llamacpp",
+        "llamafile",
+        "lm-studio",
+        "lm_studio",
+        "lmstudio",
+        "local-chat-completions",
+        "local-completions",
+        "localai",
+        "oobabooga",
+        "ollama",
+        "ollama_chat",
+        "openai-chat-completions",
+        "openai-completions",
+        "openai-compatible",
+        "openai_like",
+        "openrouter",
+        "sglang",
+        "text-completion-openai",
+        "tgi",
+        "together_ai",
+        "vertex_ai",
+        "vllm-server",
+        "vllm_server",
+        "watsonx",
+        "xinference",
+    ]
+)
+
+
 def backend_of(text: str) -> Backend:
     """Return the backend that a spec names: by the word before its slash, else transformers."""
     return BACKENDS.get(text.strip().partition("/")[0], HF)
@@ -33,8 +83,15 @@ def read_spec(text: str, model_args: str = "", **run: Any) -> Spec:
     """Read the name of a model and its companions; nothing is loaded, and no server is asked.
 
     ``run`` are ``device``, ``dtype``, ``batch_size`` and ``chat_template`` of the run. Raises
-    :class:`~pytest_kbrel.errors.ModelError` as the backend's ``parse`` does.
+    :class:`~pytest_kbrel.errors.ModelError` as the backend's ``parse`` does, and for another tool's name of a
+    server.
     """
+    head = text.strip().partition("/")[0]
+    if head in _SERVERS and not Path(text.strip()).exists():
+        raise ModelError(
+            f"{head}/…: no such folder; allowed for a model behind a server: openai/NAME with its address in "
+            "--kb-model-args=base_url=http://HOST:PORT/v1, where NAME is what the server calls it"
+        )
     return backend_of(text).parse(text, model_args, **run)
 
 

@@ -23,7 +23,7 @@ from pytest_kbrel.models.openai.http import (
     Response,
 )
 from pytest_kbrel.models.openai.replies import excerpt, failure_of
-from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check
+from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check, headers_of
 from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.printing import redacted
 from pytest_kbrel.records import Failed
@@ -94,6 +94,7 @@ class Connection(Replies):
             base_url=spec.base_url,
             timeout=spec.timeout,
             max_retries=spec.max_retries,
+            default_headers=headers_of(spec),
             http_client=BoundedClient(),
         )
 
@@ -256,10 +257,10 @@ class Connection(Replies):
                 f"refuses temperature 0: {why}; answers that are drawn anew each time decide nothing; "
                 "allowed: a model that takes temperature 0"
             )
-        elif status == 400 and _TEMPLATE in str(error):
+        elif status == 400 and (refused := self._refused(error)):
             said = (
-                f"takes no {_TEMPLATE}, as which enable_thinking and chat_template_args are sent: {why}; "
-                "allowed: neither of them for this server"
+                f"takes no {refused}: {why}; allowed: model-args without what is sent as that "
+                "(enable_thinking, chat_template_args, extra_body, reasoning_effort)"
             )
         elif error.code == _NO_QUOTA:
             kind, said = UnavailableError, f"has no quota left: {why}"
@@ -272,6 +273,10 @@ class Connection(Replies):
         else:
             return
         raise kind(f"{self._where} {said}") from None
+
+    def _refused(self, error: openai.APIStatusError) -> str:
+        keys = (_TEMPLATE, *self.spec.extra)
+        return next((key for key in keys if key in str(error)), "")
 
     @property
     def _where(self) -> str:

@@ -105,7 +105,7 @@ class OpenAIModel(ServedModel):
             chat_template=self._spec.endpoint == "chat",
             scoring_version=SCORING_VERSION,
             decoding=self._spec.decoding,
-            prompting=self._spec.chat.prompting(),
+            prompting=self._spec.prompting,
         )
 
     def rendered(self, request: Request) -> str:
@@ -267,6 +267,7 @@ class OpenAIModel(ServedModel):
             "model": spec.name,
             "temperature": 0,
             "max_tokens": most,
+            **spec.extra,
         }
         if stops:
             body["stop"] = list(stops)

@@ -29,8 +29,12 @@ _TOKEN_BYTES = 4_000
 # Vocabularies that differ split it into different numbers of tokens.
 _PROMPT = "In 1889, São Tomé's naïve cartographer re-labelled 12,345 Großmütterchen; the capital of France is"
 _CONTINUATION = " Paris, and Tokyo is that of Japan"
+# Behind a list of letters nearly all probability is on letters, whatever the vocabulary is.
+_LETTERS = " k v a q m z e r t w b j y o c x h u f d n s g p l i"
 # bfloat16 moves log-probabilities by 0.03 nats.
 _SAME = 0.1
+# As much probability as a list of letters leaves to letters.
+_MOST = 0.8
 
 
 # How a server gives probabilities, and the encoder of prompts into its tokens.
@@ -84,8 +88,9 @@ class ServerScorer:
         try:
             encoder = self._encoder()
             prompt = encoder.prompt(request)
-            pair = encoder.pair(
-                ScoreRequest(prompt=_PROMPT, continuation=_CONTINUATION)
+            pair, letters = (
+                encoder.pair(ScoreRequest(prompt=_PROMPT, continuation=text))
+                for text in (_CONTINUATION, _LETTERS)
             )
         except (BudgetError, UnavailableError):
             raise
@@ -105,7 +110,7 @@ class ServerScorer:
             return other
         tried = []
         for dialect in DIALECTS:
-            if not (wrong := self._wrong(dialect, pair)):
+            if not (wrong := self._wrong(dialect, pair, letters)):
                 return dialect, encoder
             tried.append(f"{dialect.name} ({wrong})")
         return f"tried were {'; '.join(tried)}"
@@ -128,7 +133,8 @@ class ServerScorer:
     def _values(self, dialect: Dialect, pair: Pair) -> tuple[float, ...] | Failed:
         values: list[float] = []
         for question in dialect.questions(self._spec, pair):
-            reply = self._post(question.path, question.body, len(question.ids))
+            body = question.body | self._spec.extra
+            reply = self._post(question.path, body, len(question.ids))
             if isinstance(reply, Failed):
                 return reply
             try:
@@ -144,7 +150,7 @@ class ServerScorer:
     def _post(self, path: str, body: dict[str, Any], tokens: int) -> Any | Failed:
         return self._replies.ask(path, body, tokens * _TOKEN_BYTES)
 
-    def _wrong(self, dialect: Dialect, pair: Pair) -> str:
+    def _wrong(self, dialect: Dialect, pair: Pair, letters: Pair) -> str:
         """Return what is wrong with a dialect of this server; empty if nothing is.
 
         The second pair has another last token, so that a prefix cache serves the rest of it.
@@ -152,32 +158,38 @@ class ServerScorer:
         other = next(
             token for token in reversed(pair.context) if token != pair.targets[-1]
         )
+        second = dataclasses.replace(pair, targets=(*pair.targets[:-1], other))
+        *before, _ = letters.targets
+        context = (*letters.context, *before)
+        alternatives = [
+            dataclasses.replace(letters, context=context, targets=(token,))
+            for token in dict.fromkeys(letters.targets)
+        ]
+        told: list[tuple[float, ...]] = []
         try:
-            first = self._values(dialect, pair)
-            second = self._values(
-                dialect, dataclasses.replace(pair, targets=(*pair.targets[:-1], other))
-            )
+            for asked in (pair, second, *alternatives):
+                values = self._values(dialect, asked)
+                if isinstance(values, Failed):
+                    return values.error
+                told.append(values)
         except (BudgetError, UnavailableError):
             raise
         except ModelError as error:
             # No such path, or a refused one: the server itself has answered before.
             return str(error)
-        for values in (first, second):
-            if isinstance(values, Failed):
-                return values.error
-        assert not isinstance(first, Failed | str)
-        assert not isinstance(second, Failed | str)
-        if any(
-            abs(a - b) > _SAME for a, b in zip(first[:-1], second[:-1], strict=True)
-        ):
+        one, again, *others = told
+        if any(abs(a - b) > _SAME for a, b in zip(one[:-1], again[:-1], strict=True)):
             return (
                 "the same tokens got other probabilities when they were asked for again"
             )
-        if (
-            math.exp(first[-1]) + math.exp(second[-1]) > 1 + _SAME
-            or first[-1] == second[-1]
-        ):
-            return "the probabilities of two tokens at one position are no probabilities of one distribution"
+        nats = [value for (value,) in others]
+        if math.fsum(map(math.exp, nats)) > 1 + _SAME or len({*nats}) == 1:
+            return "the probabilities of tokens at one position are no probabilities of one distribution"
+        # Of natural logarithms this sum is about two.
+        if _MOST < math.fsum(map(math.exp2, nats)) <= 1 + _SAME:
+            return (
+                "log-probabilities are natural logarithms, and these are to the base 2"
+            )
         return ""
 
     def _other_ids(self, encoder: PromptEncoder) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
 
@@ -156,6 +157,31 @@ def test_an_answer_that_did_not_end_is_asked_for_again(openai_server, model_at, 
     assert openai_server.calls[0].body == openai_server.calls[3].body
 
 
+def test_headers_and_more_of_a_body_are_sent_and_told_without_what_is_secret(
+    openai_server, model_at, monkeypatch
+):
+    monkeypatch.setenv("MY_TOKEN", KEY)
+    openai_server.say = lambda text: f"I know {KEY}"
+    model = model_at(
+        'headers={"X-Team": "kb", "X-Token_env": "MY_TOKEN"},reasoning_effort=low,'
+        'extra_body={"provider": {"order": ["a"]}}'
+    )
+    (result,) = model.generate([ask()])
+    (call,) = openai_server.calls
+    assert (call.headers["x-team"], call.headers["x-token"]) == ("kb", KEY)
+    assert call.body["provider"] == {"order": ["a"]}
+    assert call.body["reasoning_effort"] == "low"
+    assert result.text == "I know ***"
+    assert json.loads(model.describe().prompting) == {
+        "extra_body": {"provider": {"order": ["a"]}, "reasoning_effort": "low"},
+        "headers": {"X-Team": "kb", "X-Token_env": "MY_TOKEN"},
+    }
+    assert "very-secret" not in repr(model.describe())
+    monkeypatch.delenv("MY_TOKEN")
+    with pytest.raises(ModelError, match="headers names for X-Token_env holds no"):
+        model_at('headers={"X-Token_env": "MY_TOKEN"}')
+
+
 @pytest.mark.parametrize(
     "end",
     [
@@ -229,7 +255,13 @@ def test_a_refused_key_stops_everything_and_is_not_printed(
             "judge",
             "enable_thinking=False",
             "Unrecognized request argument supplied: chat_template_kwargs",
-            r"takes no chat_template_kwargs.*allowed: neither of them for this server",
+            r"takes no chat_template_kwargs: .*allowed: model-args without .*enable_thinking",
+        ),
+        (
+            "judge",
+            "reasoning_effort=low",
+            "Unrecognized request argument supplied: reasoning_effort",
+            r"takes no reasoning_effort: .*allowed: model-args without .*reasoning_effort",
         ),
     ],
 )

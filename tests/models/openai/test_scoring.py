@@ -384,6 +384,20 @@ def test_probabilities_after_the_bias_are_not_believed(served, model_at):
     assert "no probabilities of one distribution" in model_at(RAW).unscorable
 
 
+@pytest.mark.parametrize("base", [2, 10])
+@pytest.mark.parametrize("name", ROUTES)
+def test_logarithms_to_another_base_are_not_believed(
+    served, model_at, monkeypatch, name, base
+):
+    served(name)
+    nats = scoring_server.logprob
+    monkeypatch.setattr(
+        scoring_server, "logprob", lambda *asked: nats(*asked) / math.log(base)
+    )
+    said = {2: "are to the base 2", 10: "no probabilities of one distribution"}
+    assert said[base] in model_at(RAW).unscorable
+
+
 def test_probabilities_that_change_with_the_prefix_cache_are_not_believed(
     served, model_at
 ):
