@@ -337,11 +337,10 @@ def _as_ready(
         for future in as_completed(futures):
             if future.cancelled():
                 continue
-            error = future.exception()
-            if error is None:
+            if (error := future.exception()) is None:
                 yield [(futures[future], future.result())]
-            elif failure is None:
-                failure = error
+            else:
+                failure = failure or error
                 _cancel(futures)
     finally:
         _cancel(futures)

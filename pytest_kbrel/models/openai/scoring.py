@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
@@ -28,7 +28,6 @@ from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest
 _TOKEN_BYTES = 4_000
 # Vocabularies that differ split it into different numbers of tokens.
 _PROMPT = "In 1889, São Tomé's naïve cartographer re-labelled 12,345 Großmütterchen; the capital of France is"
-_CONTINUATION = " Paris, and Tokyo is that of Japan"
 # Behind a list of letters nearly all probability is on letters, whatever the vocabulary is.
 _LETTERS = " k v a q m z e r t w b j y o c x h u f d n s g p l i"
 # bfloat16 moves log-probabilities by 0.03 nats.
@@ -88,10 +87,7 @@ class ServerScorer:
         try:
             encoder = self._encoder()
             prompt = encoder.prompt(request)
-            pair, letters = (
-                encoder.pair(ScoreRequest(prompt=_PROMPT, continuation=text))
-                for text in (_CONTINUATION, _LETTERS)
-            )
+            pair = encoder.pair(ScoreRequest(prompt=_PROMPT, continuation=_LETTERS))
         except (BudgetError, UnavailableError):
             raise
         except (ValueError, ModelError) as error:
@@ -110,7 +106,7 @@ class ServerScorer:
             return other
         tried = []
         for dialect in DIALECTS:
-            if not (wrong := self._wrong(dialect, pair, letters)):
+            if not (wrong := self._wrong(dialect, pair)):
                 return dialect, encoder
             tried.append(f"{dialect.name} ({wrong})")
         return f"tried were {'; '.join(tried)}"
@@ -150,25 +146,21 @@ class ServerScorer:
     def _post(self, path: str, body: dict[str, Any], tokens: int) -> Any | Failed:
         return self._replies.ask(path, body, tokens * _TOKEN_BYTES)
 
-    def _wrong(self, dialect: Dialect, pair: Pair, letters: Pair) -> str:
+    def _wrong(self, dialect: Dialect, pair: Pair) -> str:
         """Return what is wrong with a dialect of this server; empty if nothing is.
 
-        The second pair has another last token, so that a prefix cache serves the rest of it.
+        Of the second pair a prefix cache serves all but its last token. The others are the alternatives to it.
         """
-        other = next(
-            token for token in reversed(pair.context) if token != pair.targets[-1]
-        )
-        second = dataclasses.replace(pair, targets=(*pair.targets[:-1], other))
-        *before, _ = letters.targets
-        context = (*letters.context, *before)
-        alternatives = [
-            dataclasses.replace(letters, context=context, targets=(token,))
-            for token in dict.fromkeys(letters.targets)
-        ]
+        *before, _ = pair.targets
+        every = dict.fromkeys(reversed((*pair.context, *pair.targets)))
+        tokens = [*every][: max(2, len({*pair.targets}))]
+        behind = replace(pair, context=(*pair.context, *before))
+        asked = [replace(pair, targets=(*before, token)) for token in tokens[:2]]
+        asked += [replace(behind, targets=(token,)) for token in tokens]
         told: list[tuple[float, ...]] = []
         try:
-            for asked in (pair, second, *alternatives):
-                values = self._values(dialect, asked)
+            for one in asked:
+                values = self._values(dialect, one)
                 if isinstance(values, Failed):
                     return values.error
                 told.append(values)
@@ -177,8 +169,8 @@ class ServerScorer:
         except ModelError as error:
             # No such path, or a refused one: the server itself has answered before.
             return str(error)
-        one, again, *others = told
-        if any(abs(a - b) > _SAME for a, b in zip(one[:-1], again[:-1], strict=True)):
+        first, again, *others = told
+        if any(abs(a - b) > _SAME for a, b in zip(first[:-1], again[:-1], strict=True)):
             return (
                 "the same tokens got other probabilities when they were asked for again"
             )

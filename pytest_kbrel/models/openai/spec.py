@@ -194,19 +194,15 @@ def parse_openai(
         )
     base_url, endpoint = _address(args)
     chat = parse_chat_args(args)
-    if endpoint == "completions" and chat.variables:
+    if endpoint == "completions" and (chat.variables or chat_template):
         raise ModelError(
-            f"{text}: the endpoint completions has no chat template, and chat_template_args and "
-            "enable_thinking mean nothing to it; allowed is endpoint=chat"
+            f"{text}: the endpoint completions has no chat template, and chat_template_args, enable_thinking and "
+            "--kb-apply-chat-template mean nothing to it; allowed is endpoint=chat"
         )
     if chat.think_end_token.isdecimal():
         raise ModelError(
             f"{text}: think_end_token={chat.think_end_token} is a token's id, and a server replies with "
             "texts; allowed is the token's text"
-        )
-    if chat_template and endpoint == "completions":
-        raise ModelError(
-            f"{text}: the endpoint completions has no chat template; allowed is endpoint=chat"
         )
     if chat_template:
         notes += [
