@@ -372,7 +372,11 @@ def announcements_of(settings: Settings) -> tuple[str, ...]:
     if settings.from_run is not None:
         return ()
     specs = [settings.specs[to].spec for to in _OWN if to in settings.specs]
-    told = (registry.announcement(spec) for spec in specs if spec is not None)
+    told = (
+        registry.BACKENDS[spec.backend].announcement(spec)
+        for spec in specs
+        if spec is not None
+    )
     return tuple(filter(None, told))
 
 

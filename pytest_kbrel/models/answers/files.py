@@ -99,14 +99,12 @@ class AnswerFiles:
         try:
             with place.file.open("rb") as stream:
                 stream.seek(place.start)
-                data = parse(stream.readline(), nan=True)
-            return (
-                Failed(error=f"{place}: {_error_of(data)}")
-                if place.is_error
-                else data["response"]["body"]
-            )
-        except (OSError, ValueError, LookupError, TypeError) as error:
+                _, outcome = _read(place, stream.readline())
+        except (OSError, ValueError, ModelError) as error:
             return Failed(error=f"{place}: changed while it was in use: {error}")
+        if isinstance(outcome, str):
+            return Failed(error=f"{place}: {outcome}")
+        return outcome
 
     def others(self, names: Container[str]) -> list[Place]:
         """Return where answers stand whose ids are not among ``names``."""
@@ -118,7 +116,7 @@ class AnswerFiles:
 
     def _add(self, place: Place, line: bytes) -> None:
         name, body = _read(place, line)
-        place = place._replace(is_error=body is None)
+        place = place._replace(is_error=isinstance(body, str))
         before = self._places.get(name)
         if before is not None and not (before.is_error or place.is_error):
             raise ModelError(
@@ -127,7 +125,7 @@ class AnswerFiles:
         # A request that failed may have been repeated in a later batch.
         if before is None or before.is_error:
             self._places[name] = place
-        if body is None:
+        if isinstance(body, str):
             return
         model, fingerprint = body.get("model"), body.get("system_fingerprint")
         if isinstance(model, str) and model:
@@ -181,8 +179,8 @@ def _lines_of(file: Path) -> Iterator[tuple[int, int, bytes]]:
         raise ModelError(f"{file}:{number + 1}: {error}") from None
 
 
-def _read(place: Place, line: bytes) -> tuple[str, dict[str, Any] | None]:
-    """Return the id of a line and the body of its reply, ``None`` for an error."""
+def _read(place: Place, line: bytes) -> tuple[str, dict[str, Any] | str]:
+    """Return the id of a line, and the body of its reply or in words why it has none."""
     allowed = "allowed: a line of a batch's output, {custom_id, response: {status_code, body}, error}"
     try:
         data = parse(line, nan=True)
@@ -198,31 +196,21 @@ def _read(place: Place, line: bytes) -> tuple[str, dict[str, Any] | None]:
             f"{place}: found the custom_id {excerpt(name)}, which --kb-export-requests did not write; "
             f"{allowed}"
         )
-    response = data.get("response")
-    if (
-        isinstance(response, dict)
-        and response.get("status_code", 200) == 200
-        and not data.get("error")
-    ):
-        body = response.get("body")
+    response, wrong = data.get("response"), data.get("error")
+    if not isinstance(response, dict):
+        response = {}
+    status, body = response.get("status_code", 200), response.get("body")
+    if status == 200 and not wrong:
         if isinstance(body, dict):
-            return name, None if failure_of(body) else body
-    elif data.get("error") or isinstance(response, dict):
-        return name, None
-    raise ModelError(f"{place}: holds neither an answer nor an error; {allowed}")
-
-
-def _error_of(data: Mapping[str, Any]) -> str:
-    """Return why a line holds no answer, in the words of the batch."""
-    response = data.get("response") or {}
-    error, body = data.get("error"), response.get("body") or {}
-    if response.get("status_code", 200) == 200 and not error and failure_of(body):
-        return failure_of(body)
-    error = error or body
+            return name, failure_of(body) or body
+        raise ModelError(f"{place}: holds neither an answer nor an error; {allowed}")
+    wrong = wrong or body
     # OpenAI's errors are objects with a message, vLLM's are these or texts.
-    while isinstance(error, dict) and (
-        inner := error.get("error") or error.get("message")
+    while isinstance(wrong, dict) and (
+        inner := wrong.get("error") or wrong.get("message")
     ):
-        error = inner
-    status = response.get("status_code")
-    return f"the batch has an error in place of an answer: {f'{status}: ' if status else ''}{excerpt(error)}"
+        wrong = inner
+    return (
+        name,
+        f"the batch has an error in place of an answer: {status}: {excerpt(wrong)}",
+    )

@@ -63,30 +63,15 @@ for ``max_concurrent`` and ``headers``."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ENV = "_env"
-_PRINTABLE = re.compile("[!-~][ -~]*")
-_HEADER = re.compile(r"[A-Za-z0-9-]+(_env)?")
-_SECRET = re.compile(
-    "auth|key|token|cookie|secret|passw|bearer|basic |sk-", re.IGNORECASE
+_HEADER = re.compile(
+    r"[a-z0-9-]+_env=[a-z_]\w*|"
+    "(?![^=]*(auth|key|token|cookie|secret|passw))[a-z0-9-]+=(?!bearer|basic |sk-)[!-~][ -~]*",
+    re.I | re.A,
 )
 # What a request says by itself, and what would make a reply another than the one that is read.
-_OURS = frozenset(
-    [
-        "api_key",
-        "best_of",
-        "chat_template_kwargs",
-        "echo",
-        "logprobs",
-        "max_completion_tokens",
-        "max_tokens",
-        "messages",
-        "model",
-        "n",
-        "prompt",
-        "seed",
-        "stop",
-        "stream",
-        "temperature",
-    ]
+_OURS = re.compile(
+    "api_key|best_of|chat_template_kwargs|echo|logprobs|max_completion_tokens|max_tokens|messages|model|n|prompt|"
+    "seed|stop|stream|temperature"
 )
 _ARGUMENT = re.compile(r"[,\s?&](\w+)=")
 
@@ -138,8 +123,7 @@ class OpenAISpec(Spec):
     @property
     def extra(self) -> dict[str, Any]:
         """What goes into the body of each request besides what it says itself."""
-        extra: dict[str, Any] = json.loads(self.extra_body)
-        return extra
+        return dict(json.loads(self.extra_body))
 
     @property
     def prompting(self) -> str:
@@ -267,15 +251,16 @@ def api_key(spec: OpenAISpec) -> str:
 
 def headers_of(spec: OpenAISpec) -> dict[str, str]:
     """Return the headers of each request; raises :class:`ModelError` where the environment lacks a value."""
-    headers: dict[str, str] = json.loads(spec.headers)
-    for name in [name for name in headers if name.endswith(_ENV)]:
-        value = os.environ.get(headers.pop(name), "").strip()
-        if not _PRINTABLE.fullmatch(value):
-            raise ModelError(
-                f"{spec.text}: the environment variable that headers names for {name} holds no value; allowed: "
-                "printable ASCII"
-            )
-        hide(value)
+    headers = {}
+    for name, value in json.loads(spec.headers).items():
+        if name.endswith(_ENV):
+            value = os.environ.get(value, "").strip()
+            if not (value and value.isascii() and value.isprintable()):
+                raise ModelError(
+                    f"{spec.text}: the environment variable that headers names for {name} holds no value; "
+                    "allowed: printable ASCII"
+                )
+            hide(value)
         headers[name.removesuffix(_ENV)] = value
     return headers
 
@@ -283,26 +268,19 @@ def headers_of(spec: OpenAISpec) -> dict[str, str]:
 def _headers(args: Mapping[str, str]) -> str:
     headers = json_object(args, "headers")
     for name, value in headers.items():
-        is_variable = name.endswith(_ENV)
-        form = _VARIABLE if is_variable else _PRINTABLE
         # A value may be a secret, and is repeated nowhere.
-        is_text = isinstance(value, str) and form.fullmatch(value)
-        if not (_HEADER.fullmatch(name) and is_text):
+        if not (isinstance(value, str) and _HEADER.fullmatch(f"{name}={value}")):
             raise ModelError(
                 f"model-args: headers: {name:.60} or its value; allowed: "
-                '{"NAME": "printable ASCII"}, and {"NAME_env": "VARIABLE"} for what the environment holds'
-            )
-        if not is_variable and _SECRET.search(f"{name} {value}"):
-            raise ModelError(
-                f"model-args: headers: {name:.60} may hold a key, and command lines are logged; put it into "
-                f"the environment, and name the variable: {name:.60}{_ENV}"
+                '{"NAME": "printable ASCII"}, and {"NAME_env": "VARIABLE"} for a value in the environment, where '
+                "one that may be a key must be, for command lines are logged"
             )
     return json.dumps(headers, sort_keys=True)
 
 
 def _extra_body(args: Mapping[str, str]) -> str:
     body = json_object(args, "extra_body")
-    if ours := ", ".join(sorted(_OURS & body.keys())):
+    if ours := ", ".join(filter(_OURS.fullmatch, body)):
         raise ModelError(
             f"model-args: extra_body: {ours} is not for it to say; allowed: what no other argument, question or "
             "setting says"

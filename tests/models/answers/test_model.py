@@ -15,10 +15,9 @@ from pytest_kbrel.models.answers.spec import (
     to_export,
 )
 from pytest_kbrel.models.registry import (
-    gives_answer_probabilities,
+    BACKENDS,
     open_model,
     read_spec,
-    unscorable,
 )
 from pytest_kbrel.records import Failed, GenerateRequest, ScoreRequest
 from tests.batch import run_batch
@@ -224,9 +223,10 @@ def test_it_is_told_apart_by_its_answers(openai_server, rounds, tmp_path):
 def test_it_scores_nothing(rounds, tmp_path):
     rounds().ask(ASKED)
     spec = read_spec(f"answers/{tmp_path}")
-    assert "no probabilities" in unscorable(spec)
-    assert not gives_answer_probabilities(spec)
-    assert gives_answer_probabilities(read_spec(f"answers/{tmp_path}", "logprobs=True"))
+    assert "no probabilities" in BACKENDS[spec.backend].unscorable(spec)
+    assert not BACKENDS[spec.backend].answer_probabilities(spec)
+    spec = read_spec(f"answers/{tmp_path}", "logprobs=True")
+    assert BACKENDS[spec.backend].answer_probabilities(spec)
     (result,) = AnswersModel(spec).score([ScoreRequest(prompt="a", continuation="b")])
     assert isinstance(result, Failed)
 
