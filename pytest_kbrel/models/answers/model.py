@@ -52,9 +52,7 @@ class AnswersModel(OpenAIModel):
         super().__init__(requests, self._file)
         self._text = spec.text
         # One probe in the file shows the same to every process, whichever request it asks first.
-        self._probes = (
-            requests.endpoint == "chat" and not self._looked and not self._thinks
-        )
+        self._probes = requests.chats and not self._looked and not self._thinks
         self._looked = True
         probe = self.answers.find(PROBE) if self._probes else None
         self._has_no_probe = self._probes and bool(spec.path) and probe is None

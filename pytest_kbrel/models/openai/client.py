@@ -8,6 +8,7 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -257,9 +258,13 @@ class Connection(Replies):
                 f"refuses temperature 0: {why}; answers that are drawn anew each time decide nothing; "
                 "allowed: a model that takes temperature 0"
             )
-        elif status == 400 and (refused := self._refused(error)):
+        elif status == 400 and (
+            refused := [
+                key for key in (_TEMPLATE, *self.spec.extra) if key in str(error)
+            ]
+        ):
             said = (
-                f"takes no {refused}: {why}; allowed: model-args without what is sent as that "
+                f"takes no {refused[0]}: {why}; allowed: model-args without what is sent as that "
                 "(enable_thinking, chat_template_args, extra_body, reasoning_effort)"
             )
         elif error.code == _NO_QUOTA:
@@ -273,10 +278,6 @@ class Connection(Replies):
         else:
             return
         raise kind(f"{self._where} {said}") from None
-
-    def _refused(self, error: openai.APIStatusError) -> str:
-        keys = (_TEMPLATE, *self.spec.extra)
-        return next((key for key in keys if key in str(error)), "")
 
     @property
     def _where(self) -> str:
@@ -301,38 +302,33 @@ class OpenAIEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector a text, all of one length; raises :class:`ModelError`."""
-        vectors: list[list[float]] = []
+        spec = self._connection.spec
+        vectors: dict[int, list[float]] = {}
         for start in range(0, len(texts), _TEXTS_A_REQUEST):
-            vectors += self._request(texts[start : start + _TEXTS_A_REQUEST])
-        if len({len(vector) for vector in vectors}) > 1:
+            some = list(texts[start : start + _TEXTS_A_REQUEST])
+            # The protocol's other format of numbers is base64, which not every server knows.
+            body = {"model": spec.name, "input": some, "encoding_format": "float"}
+            reply = self._connection.ask("/embeddings", body, len(some) * _VECTOR_BYTES)
+            if isinstance(reply, Failed):
+                raise ModelError(f"{spec.text}: {reply.error}")
+            with suppress(LookupError, TypeError, ValueError):
+                vectors |= {
+                    start + item["index"]: _vector(item["embedding"])
+                    for item in reply["data"]
+                }
+        if (
+            vectors.keys() != set(range(len(texts)))
+            or len({*map(len, vectors.values())}) > 1
+        ):
             raise ModelError(
-                f"{self._connection.spec.text}: vectors of one length expected, found several lengths"
+                f"{spec.text}: an embedding for each of {len(texts)} texts expected, all of one length; the "
+                f"server at {spec.base_url} sent something else; allowed is a server with an embeddings endpoint"
             )
-        return vectors
+        return [vectors[index] for index in range(len(texts))]
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
-
-    def _request(self, texts: Sequence[str]) -> list[list[float]]:
-        spec = self._connection.spec
-        # The protocol's other format of numbers is base64, which not every server knows.
-        body = {"model": spec.name, "input": list(texts), "encoding_format": "float"}
-        reply = self._connection.ask("/embeddings", body, len(texts) * _VECTOR_BYTES)
-        if isinstance(reply, Failed):
-            raise ModelError(f"{spec.text}: {reply.error}")
-        try:
-            vectors = {
-                item["index"]: _vector(item["embedding"]) for item in reply["data"]
-            }
-        except (LookupError, TypeError, ValueError):
-            vectors = {}
-        if vectors.keys() != set(range(len(texts))):
-            raise ModelError(
-                f"{spec.text}: an embedding for each of {len(texts)} texts expected, the server at "
-                f"{spec.base_url} sent something else; allowed is a server with an embeddings endpoint"
-            )
-        return [vectors[index] for index in range(len(texts))]
 
 
 def _vector(numbers: Any) -> list[float]:

@@ -102,7 +102,7 @@ class OpenAIModel(ServedModel):
             tokenizer_digest="",
             dtype="",
             device=self._spec.base_url,
-            chat_template=self._spec.endpoint == "chat",
+            chat_template=self._spec.chats,
             scoring_version=SCORING_VERSION,
             decoding=self._spec.decoding,
             prompting=self._spec.prompting,
@@ -111,7 +111,7 @@ class OpenAIModel(ServedModel):
     def rendered(self, request: Request) -> str:
         """Return what the server is sent: messages as JSON, or a text."""
         instruction = self._spec.chat.system_instruction
-        if self._spec.endpoint == "completions":
+        if not self._spec.chats:
             return text_of(request, instruction)
         return json.dumps(messages_of(request, instruction), ensure_ascii=False)
 
@@ -211,7 +211,7 @@ class OpenAIModel(ServedModel):
         is_cut = response.finish == "length" or (
             ends_lines and (not response.text or _is_sentence(response.text))
         )
-        if is_first and is_cut and self._spec.endpoint == "chat":
+        if is_first and is_cut and self._spec.chats:
             reply = self._reply(request, thinking=True)
             if isinstance(reply, Reply) and reply.shows_thoughts:
                 self._thinks = True
@@ -273,7 +273,7 @@ class OpenAIModel(ServedModel):
             body["stop"] = list(stops)
         if spec.seed is not None:
             body["seed"] = spec.seed
-        chats = spec.endpoint == "chat" and not request.lead
+        chats = spec.chats and not request.lead
         if spec.logprobs:
             body["logprobs"] = True if chats else 1
         if chats:

@@ -96,22 +96,17 @@ class Reply:
 
         There are none unless the tokens are the answer, or end with it behind the thought.
         """
-        tokens = list(self.tokens)
-        while tokens and _ends(tokens[-1][0]):
-            tokens.pop()
-        written = b"".join(piece for piece, _ in tokens).rstrip()
-        if not text:
-            return [] if written else [value for _, value in self.tokens]
-        before, answer, after = written.rpartition(text.encode())
-        is_behind = thought and thought.encode() in before
-        if not answer or after or (before.strip() and not is_behind):
+        values: list[float] = []
+        tokens, tail = [*self.tokens], b""
+        while tokens and (not tail or tail.strip() != text.encode()):
+            piece, value = tokens.pop()
+            if tail or not _ends(piece):
+                tail, values = piece + tail, [value, *values]
+        before = b"".join(piece for piece, _ in tokens)
+        is_behind = not before.strip() or (thought and thought.encode() in before)
+        if tail.strip() != text.encode() or not is_behind:
             return []
-        values, end = [], 0
-        for piece, value in tokens:
-            begin, end = end, end + len(piece)
-            if begin < len(written) and end > len(before):
-                values.append(value)
-        return values
+        return values or [value for _, value in self.tokens]
 
 
 def read_reply(reply: Any) -> Reply | Failed:

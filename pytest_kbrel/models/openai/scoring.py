@@ -206,7 +206,7 @@ class ServerScorer:
 
     def _encoder(self) -> PromptEncoder:
         spec = self._spec
-        chat_template = spec.endpoint == "chat"
+        chat_template = spec.chats
         if spec.tokenizer:
             from pytest_kbrel.models.hf.loading import load_tokenizer
             from pytest_kbrel.models.hf.spec import ModelSpec
@@ -284,7 +284,7 @@ def without_tokenizer(spec: OpenAISpec) -> str:
                 )
             )
         return ""
-    if spec.endpoint == "chat":
+    if spec.chats:
         return (
             "over the endpoint chat nobody but the server knows the token ids of a prompt; model-args "
             "tokenizer=FOLDER names the checkpoint's tokenizer, and endpoint=completions sends raw prompts"
