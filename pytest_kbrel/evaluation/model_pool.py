@@ -9,6 +9,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from operator import sub
 
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import BudgetError, ModelError
@@ -46,7 +47,8 @@ class News:
     """What a process tells of its ``models`` (by their names in ``Ask.to``), since it last did.
 
     ``answered`` are the numbers of requests to the run's own models and of cache hits, ``helped`` those of
-    helper models. ``spent`` has each model on a server, with the tokens that it read and wrote.
+    helper models. ``spent`` has each model on a server, with the tokens that it read and wrote, and the
+    number of replies that do not state them.
     ``cache_problem`` is why answers cannot be cached. ``load_seconds`` and ``engine`` are of a model under
     test whose weights are loaded here. ``notes`` are remarks about the models.
     """
@@ -54,7 +56,7 @@ class News:
     models: tuple[tuple[str, Fingerprint], ...] = ()
     answered: tuple[int, int] = (0, 0)
     helped: tuple[int, int] = (0, 0)
-    spent: tuple[tuple[str, int, int], ...] = ()
+    spent: tuple[tuple[str, tuple[int, ...]], ...] = ()
     cache_problem: str = ""
     load_seconds: float = 0.0
     engine: str = ""
@@ -75,7 +77,7 @@ class ModelPool:
         self._requests: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
         self._cache = CacheSession(settings.use_cache, settings.run)
-        self._spent: dict[str, tuple[int, int]] = {}
+        self._spent: dict[str, tuple[int, ...]] = {}
         self.counts = AnswerCounts()
         # The error of a model that all cases need, which cannot be opened or asked.
         self.unusable = ""
@@ -228,15 +230,16 @@ class ModelPool:
     def _new_helper_counts(self) -> tuple[int, int]:
         return new_counts(self._helpers)
 
-    def _new_spent(self) -> Iterator[tuple[str, int, int]]:
+    def _new_spent(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         for to, model in self._models.items():
             if (usage := model.usage) is not None:
                 name = model.describe().spec
                 if to:
                     spec = name if to == BASELINE else to
                     name = f"{spec} ({role_of(self._settings, to)})"
-                before, now = self._spent.get(to, (0, 0)), (usage.read, usage.written)
-                yield name, now[0] - before[0], now[1] - before[1]
+                now = (usage.read, usage.written, usage.unstated)
+                before = self._spent.get(to, (0, 0, 0))
+                yield name, tuple(map(sub, now, before))
                 self._spent[to] = now
 
     def with_examples(self, case: Case) -> Case | None:
@@ -369,7 +372,11 @@ def announcements_of(settings: Settings) -> tuple[str, ...]:
     if settings.from_run is not None:
         return ()
     specs = [settings.specs[to].spec for to in _OWN if to in settings.specs]
-    told = (registry.announcement(spec) for spec in specs if spec is not None)
+    told = (
+        registry.BACKENDS[spec.backend].announcement(spec)
+        for spec in specs
+        if spec is not None
+    )
     return tuple(filter(None, told))
 
 

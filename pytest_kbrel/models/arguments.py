@@ -81,6 +81,22 @@ def choice(args: Mapping[str, str], key: str, allowed: Collection[str]) -> str:
     return value
 
 
+def json_object(args: Mapping[str, str], key: str) -> dict[str, Any]:
+    """Return an argument that is a JSON object, empty without it; else raise :class:`ModelError`."""
+    try:
+        value = parse(args.get(key, "{}"))
+    except ValueError as error:
+        raise ModelError(
+            f"model-args: {public(key, args[key])}: no JSON: {error}; the form is "
+            '{"name": value}'
+        ) from None
+    if not isinstance(value, dict):
+        raise ModelError(
+            f"model-args: {public(key, args[key])}; allowed is a JSON object"
+        )
+    return value
+
+
 def number(args: Mapping[str, str], key: str, bounds: Bounds, unit: str = "") -> Any:
     """Return an argument as a number within ``bounds``, ``None`` without it or for ``auto``.
 
@@ -190,7 +206,7 @@ LM_EVAL: Mapping[str, Mapping[str, ForeignArgument]] = _lm_eval_table()
 """By backend and name: arguments of lm-eval's models that have another counterpart here, or none.
 ``compile`` is lighteval's."""
 
-_SECRET = ("auth_token", "header")
+_SECRET = ("auth_token", "headers")
 
 
 def public(key: str, value: str) -> str:

@@ -12,9 +12,8 @@ from typing import Any
 
 from pytest_kbrel.bounds import TOKENS
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.arguments import flag, number
+from pytest_kbrel.models.arguments import flag, json_object, number
 from pytest_kbrel.records import Request, record
-from pytest_kbrel.untrusted import parse
 
 CHAT_ARGS = (
     "system_instruction",
@@ -71,14 +70,18 @@ class ChatArgs:
         """True if the user says that the model thinks before it answers."""
         return bool(self.enable_thinking or self.think_end_token)
 
-    def prompting(self) -> str:
-        """Return the settings that are not the default and change answers, as JSON; empty without any."""
+    def prompting(self, **more: Any) -> str:
+        """Return the settings that are not the default and change answers, as JSON; empty without any.
+
+        ``more`` are those of a model besides these.
+        """
         limit = self.max_thinking_tokens
         given = {
             "system_instruction": self.system_instruction,
             "chat_template_args": self.variables,
             "think_end_token": self.think_end_token,
             "max_thinking_tokens": 0 if limit == MAX_THINKING_TOKENS else limit,
+            **more,
         }
         values = {key: value for key, value in given.items() if value}
         return json.dumps(values, sort_keys=True, ensure_ascii=False) if values else ""
@@ -90,7 +93,11 @@ def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
     Raises :class:`ModelError` for template arguments that are no JSON object, for two values of
     ``enable_thinking``, and for a text that is blank.
     """
-    variables = _variables(args.get("chat_template_args", ""))
+    variables = json_object(args, "chat_template_args")
+    if ours := ", ".join(sorted(_OURS & variables.keys())):
+        raise ModelError(
+            f"model-args: chat_template_args: {ours} is no variable of a chat template"
+        )
     thinking = flag(args, _ENABLE)
     inside = variables.pop(_ENABLE, None)
     if inside is not None and not isinstance(inside, bool):
@@ -119,25 +126,6 @@ def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
         )
         or MAX_THINKING_TOKENS,
     )
-
-
-def _variables(text: str) -> dict[str, Any]:
-    try:
-        variables = parse(text or "{}")
-    except ValueError as error:
-        raise ModelError(
-            f"model-args: chat_template_args={text:.60}: no JSON: {error}; the form is "
-            '{"enable_thinking": false}'
-        ) from None
-    if not isinstance(variables, dict):
-        raise ModelError(
-            f"model-args: chat_template_args={text:.60}; allowed is a JSON object"
-        )
-    if ours := ", ".join(sorted(_OURS & variables.keys())):
-        raise ModelError(
-            f"model-args: chat_template_args: {ours} is no variable of a chat template"
-        )
-    return variables
 
 
 Message = Mapping[str, str]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_kbrel.errors import ModelError, nearest
 from pytest_kbrel.models.answers import ANSWERS
@@ -15,13 +17,19 @@ from pytest_kbrel.models.openai import OPENAI
 from pytest_kbrel.models.scripted import SCRIPTED
 from pytest_kbrel.models.vllm import VLLM
 
-if TYPE_CHECKING:
-    from pytest_kbrel.models.token_counting import TokenCounter
-
 BACKENDS: Mapping[str, Backend] = {
     backend.name: backend for backend in (OPENAI, HF, VLLM, ANSWERS, SCRIPTED)
 }
 """All backends by name; importing them loads no model's package."""
+
+
+# What other tools write before the name of a model behind a server; none is the name of models on the hub.
+_SERVERS = re.compile(
+    "(anthropic|local|openai)(-chat)?-completions|text-completion-openai|anthropic(-chat)?|api|azure(_ai)?|"
+    "bedrock|custom_openai|gemini|groq|https?:|litellm(_proxy)?|llama[_-]?cpp|llamafile|lm[_-]?studio|localai|"
+    "oobabooga|ollama(_chat)?|openai[_-](compatible|like)|openrouter|sglang|tgi|together_ai|vertex_ai|"
+    "vllm[_-]server|hosted_vllm|watsonx|xinference"
+)
 
 
 def backend_of(text: str) -> Backend:
@@ -33,8 +41,15 @@ def read_spec(text: str, model_args: str = "", **run: Any) -> Spec:
     """Read the name of a model and its companions; nothing is loaded, and no server is asked.
 
     ``run`` are ``device``, ``dtype``, ``batch_size`` and ``chat_template`` of the run. Raises
-    :class:`~pytest_kbrel.errors.ModelError` as the backend's ``parse`` does.
+    :class:`~pytest_kbrel.errors.ModelError` as the backend's ``parse`` does, and for another tool's name of a
+    server.
     """
+    head = text.strip().partition("/")[0]
+    if _SERVERS.fullmatch(head) and not Path(text.strip()).exists():
+        raise ModelError(
+            f"{head}/…: no such folder; allowed for a model behind a server: openai/NAME with its address in "
+            "--kb-model-args=base_url=http://HOST:PORT/v1, where NAME is what the server calls it"
+        )
     return backend_of(text).parse(text, model_args, **run)
 
 
@@ -85,42 +100,6 @@ def _with_hint(spec: Spec, error: NoFolderError) -> ModelError:
     meant = rest if slash else head
     _, colon, candidate = meant.partition(":")
     return ModelError(f"{error}{nearest(meant, [f'reference{colon}{candidate}'])}")
-
-
-def gpus_of(spec: Spec) -> int | None:
-    """Return the number of GPUs a process needs for itself, 0 if it can share one, ``None`` for all."""
-    return BACKENDS[spec.backend].gpus(spec)
-
-
-def unscorable(spec: Spec) -> str:
-    """Return why a model gives no probabilities of given texts, as MONITOR needs them; empty if it does.
-
-    A server may be asked; raises :class:`~pytest_kbrel.errors.ModelError` where it cannot be.
-    """
-    return BACKENDS[spec.backend].unscorable(spec)
-
-
-def announcement(spec: Spec) -> str:
-    """Return what opening a model will load or ask, for people, before anything is; empty if nothing."""
-    return BACKENDS[spec.backend].announcement(spec)
-
-
-def gives_top_tokens(spec: Spec) -> bool:
-    """Return True if a model gives the most probable tokens of each position that it writes."""
-    return BACKENDS[spec.backend].gives_top_tokens
-
-
-def gives_answer_probabilities(spec: Spec) -> bool:
-    """Return True if a model gives the probabilities of its own answers, as calibration needs them."""
-    return BACKENDS[spec.backend].answer_probabilities(spec)
-
-
-def open_counter(spec: Spec) -> TokenCounter:
-    """Return a model's token counter: its own tokenizer, or an estimate.
-
-    Raises :class:`~pytest_kbrel.errors.ModelError` if a checkpoint's tokenizer cannot be loaded.
-    """
-    return BACKENDS[spec.backend].counter(spec)
 
 
 def open_model(spec: Spec, *, threads: int | None = None) -> Model:

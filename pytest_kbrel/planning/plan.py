@@ -16,8 +16,6 @@ from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.measurements import last_rates
 from pytest_kbrel.models.registry import (
     BACKENDS,
-    gives_answer_probabilities,
-    open_counter,
 )
 from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.planning.gate_power import power_of_gates
@@ -119,8 +117,8 @@ def make_plan(
     ``estimated``: it goes by a few facts of each case, and estimates the tokens of checkpoints; else it reads
     their tokenizers, and raises :class:`ModelError` where one does not load.
     """
-    chats = settings.own_specs[0].chats
-    cases = [dataclasses.replace(case, chat=chats) for case in cases]
+    spec = settings.own_specs[0]
+    cases = [dataclasses.replace(case, chat=spec.chats) for case in cases]
     runs = dry_runs_of(cases, sampled if estimated else whole)
     models = _models_of(settings, runs, estimated)
     own = models[0]
@@ -138,7 +136,7 @@ def make_plan(
             runs[0].columns,
             baseline=baseline,
             coming=bool(settings.baseline_model),
-            probabilities=gives_answer_probabilities(settings.own_specs[0]),
+            probabilities=BACKENDS[spec.backend].answer_probabilities(spec),
         ),
         families=tuple((suite.path, family_size(suite)) for suite in suites),
         sampled=estimated,
@@ -181,7 +179,7 @@ class _PlannedModel:
         self.counter: TokenCounter = TokenCounter()
         if not (estimated and self._backend.computes_here):
             try:
-                self.counter = open_counter(spec)
+                self.counter = BACKENDS[spec.backend].counter(spec)
             except ModelError as error:
                 raise ModelError(f"{self._role}: {error}") from None
         self._counts: defaultdict[tuple[Scenario, str], Counter[str]] = defaultdict(

@@ -23,7 +23,7 @@ from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.chat import CHAT_ARGS
-from pytest_kbrel.models.registry import BACKENDS, open_counter
+from pytest_kbrel.models.registry import BACKENDS
 from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.plugin.options import origin_of
 from pytest_kbrel.records import (
@@ -142,7 +142,7 @@ def _counter(spec: Spec) -> TokenCounter:
     if BACKENDS[spec.backend].computes_here:
         # Opening the model says why it does not load.
         with contextlib.suppress(ModelError):
-            return open_counter(spec)
+            return BACKENDS[spec.backend].counter(spec)
     return TokenCounter()
 
 

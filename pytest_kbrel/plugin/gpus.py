@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.models.registry import BACKENDS, gpus_of
+from pytest_kbrel.models.registry import BACKENDS
 from pytest_kbrel.plugin.options import (
     is_deciding_again,
     is_explicit,
@@ -56,7 +56,7 @@ def gpus_each(config: pytest.Config, settings: Settings) -> int | None:
     given = settings.gpus_per_worker
     if not is_meant(config):
         return given or 0
-    needed = [gpus_of(spec) for spec in settings.own_specs]
+    needed = [BACKENDS[spec.backend].gpus(spec) for spec in settings.own_specs]
     # An engine states its number; a model that is spread over GPUs makes do with those.
     most = max((count for count in needed if count is not None), default=0)
     if given is None:

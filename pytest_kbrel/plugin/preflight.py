@@ -29,8 +29,6 @@ from pytest_kbrel.models.registry import (
     args_for,
     backend_of,
     check_spec,
-    gives_top_tokens,
-    unscorable,
     unused_args,
 )
 from pytest_kbrel.plugin.comparable import check_comparable
@@ -117,7 +115,7 @@ def _read_baseline(config: pytest.Config, settings: Settings) -> Baseline:
 
 def _check_top_k(settings: Settings) -> None:
     for spec in settings.own_specs:
-        if not gives_top_tokens(spec):
+        if not BACKENDS[spec.backend].gives_top_tokens:
             forms = ", ".join(
                 f"{name}/..." for name, of in BACKENDS.items() if of.gives_top_tokens
             )
@@ -331,7 +329,7 @@ def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
     cases = list(cases)
     scored = next((case for case in cases if PROBES[case.probe].scored), None)
     for spec in settings.own_specs:
-        if scored and (why := unscorable(spec)):
+        if scored and (why := BACKENDS[spec.backend].unscorable(spec)):
             probe = PROBES[scored.probe]
             # Only all cases of a suite are blessed.
             out = f"remove {probe.name}: from the suite"

@@ -11,6 +11,7 @@ import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import add
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -88,11 +89,11 @@ class SessionResults:
     cases: dict[str, CaseResult] = field(default_factory=dict)
     cases_of: dict[str, list[str]] = field(default_factory=dict)
     fingerprints: dict[str, Fingerprint] = field(default_factory=dict)
-    helped: tuple[int, int] = (0, 0)
-    answered: tuple[int, int] = (0, 0)
+    helped: tuple[int, ...] = (0, 0)
+    answered: tuple[int, ...] = (0, 0)
     cache_problem: str = ""
     resumed: str = ""
-    spent: dict[str, tuple[int, int]] = field(default_factory=dict)
+    spent: dict[str, tuple[int, ...]] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
     crashed: set[str] = field(default_factory=set)
     stopped: bool = False
@@ -144,8 +145,8 @@ class SessionResults:
         self.fingerprints |= dict(news.models)
         self.answered = _plus(self.answered, news.answered)
         self.helped = _plus(self.helped, news.helped)
-        for name, *counts in news.spent:
-            self.spent[name] = _plus(self.spent.get(name, (0, 0)), counts)
+        for name, counts in news.spent:
+            self.spent[name] = _plus(self.spent.get(name, (0, 0, 0)), counts)
         # It is the same in all workers.
         self.cache_problem = self.cache_problem or news.cache_problem
         self.load_seconds = max(self.load_seconds, news.load_seconds)
@@ -211,8 +212,8 @@ class SessionResults:
         return self.outcomes.get(nodeid) == "skipped" and nodeid not in self.cases
 
 
-def _plus(left: Sequence[int], right: Sequence[int]) -> tuple[int, int]:
-    return left[0] + right[0], left[1] + right[1]
+def _plus(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...]:
+    return tuple(map(add, left, right))
 
 
 def decide_aggregates(
@@ -554,12 +555,15 @@ def _environment(settings: Settings, results: SessionResults) -> dict[str, str]:
     return {name: text for name, text in entries.items() if text}
 
 
-def _spent(settings: Settings, name: str, read: int, written: int) -> str:
+def _spent(
+    settings: Settings, name: str, read: int, written: int, unstated: int
+) -> str:
     cost = ""
     # The prices are those of the model under test.
     if settings.prices is not None and name == settings.model.strip():
         cost = f", {cost_of(read, written, settings.prices):,.4f} by the prices given"
-    return f"{name}: {read:,} tokens read and {written:,} written{cost}"
+    more = f", and replies without usage: {unstated:,}" if unstated else ""
+    return f"{name}: {read:,} tokens read and {written:,} written{cost}{more}"
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import figures_of, pooled_figures
 from pytest_kbrel.gates.power import GatePower, Member, gate_powers
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.models.registry import gives_answer_probabilities, read_spec
+from pytest_kbrel.models.registry import BACKENDS, read_spec
 from pytest_kbrel.planning.gate_power import power_of_gates
 from pytest_kbrel.probes.head_to_tail import COLUMNS
 from pytest_kbrel.records import Gate, Table
@@ -217,7 +217,7 @@ def test_a_model_that_gives_no_probabilities_of_its_answers_has_no_calibration(
     case = dataclasses.replace(made_case("head_to_tail[a]"), gates=gates)
     (power,) = power_of_gates(
         [], [case], {f"{case.suite}::{case.id}": COLUMNS}, baseline=None,
-        probabilities=gives_answer_probabilities(spec),
+        probabilities=BACKENDS[spec.backend].answer_probabilities(spec),
     )  # fmt: skip
     assert power.note == note
 

@@ -168,10 +168,9 @@ def test_a_string_for_lm_evals_servers():
         parse_openai("openai/gpt-x", "model=gpt-y")
 
 
-@pytest.mark.parametrize("key", ["auth_token", "header"])
-def test_a_key_that_was_typed_is_refused_and_not_repeated(key):
+def test_a_key_that_was_typed_is_refused_and_not_repeated():
     with pytest.raises(ModelError, match="api_key_env=NAME") as caught:
-        parse_openai("openai/x", f"{key}=abc123")
+        parse_openai("openai/x", "auth_token=abc123")
     assert "abc123" not in str(caught.value)
 
 

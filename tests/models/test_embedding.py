@@ -140,7 +140,7 @@ def test_a_failure_that_passes_is_tried_again(server: OpenAIServer) -> None:
         ),
         (
             Fault(change=lambda reply: reply["data"][0].update(embedding=[1.0])),
-            "found several lengths",
+            "all of one length",
         ),
         (
             Fault(

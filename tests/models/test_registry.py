@@ -63,6 +63,34 @@ def test_a_misspelt_backend_is_named():
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "ollama/qwen3:8b",
+            "ollama_chat/x",
+            "lmstudio/x",
+            "azure/gpt",
+            "vllm-server/x",
+        ),
+        *("local-chat-completions", "local-completions/x", "openai-chat-completions"),
+        *(
+            "anthropic/claude",
+            "openrouter/a/b",
+            "litellm/x",
+            "http://localhost:8000/v1",
+        ),
+    ],
+)
+def test_other_tools_names_of_a_served_model_say_openai(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelError, match=r"server: openai/NAME with .*base_url="):
+        read_spec(name, "base_url=http://localhost:8000/v1")
+    if "http" not in name:
+        (tmp_path / name).mkdir(parents=True)
+        assert read_spec(name).backend == "hf"
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"device": "cpu"}, "device 'cpu' is for its server to choose"),

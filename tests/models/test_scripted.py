@@ -13,11 +13,11 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.cache.store import digest_of
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.registry import (
+    BACKENDS,
     backend_of,
     check_spec,
     open_model,
     read_spec,
-    unscorable,
 )
 from pytest_kbrel.models.script import read_script
 from pytest_kbrel.models.scripted import ScriptedSpec, parse_scripted
@@ -346,7 +346,7 @@ def test_the_spec_names_a_file_and_nothing_else():
         == backend_of("scripted").name
         == "scripted"
     )
-    assert not unscorable(read_spec("scripted/b.yaml"))
+    assert not BACKENDS["scripted"].unscorable(read_spec("scripted/b.yaml"))
     assert [
         backend_of(text).name for text in ("hf/scripted/b.yaml", "scripted-b.yaml")
     ] == ["hf", "hf"]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.openai.replies import excerpt, failure_of
 from pytest_kbrel.records import Failed
 from pytest_kbrel.untrusted import lines, parse
 
@@ -22,7 +23,6 @@ PROBE = "kbrel-thought-probe"
 
 _ID = re.compile(r"kbrel-[0-9a-f]{40}")
 _REQUEST = re.compile(rb'{"custom_id": "kbrel-[^"]+", "method": ')
-_SHOWN = 100
 
 
 def request_id(path: str, body: Mapping[str, Any]) -> str:
@@ -99,14 +99,12 @@ class AnswerFiles:
         try:
             with place.file.open("rb") as stream:
                 stream.seek(place.start)
-                data = parse(stream.readline(), nan=True)
-            return (
-                Failed(error=f"{place}: {_error_of(data)}")
-                if place.is_error
-                else data["response"]["body"]
-            )
-        except (OSError, ValueError, LookupError, TypeError) as error:
+                _, outcome = _read(place, stream.readline())
+        except (OSError, ValueError, ModelError) as error:
             return Failed(error=f"{place}: changed while it was in use: {error}")
+        if isinstance(outcome, str):
+            return Failed(error=f"{place}: {outcome}")
+        return outcome
 
     def others(self, names: Container[str]) -> list[Place]:
         """Return where answers stand whose ids are not among ``names``."""
@@ -118,7 +116,7 @@ class AnswerFiles:
 
     def _add(self, place: Place, line: bytes) -> None:
         name, body = _read(place, line)
-        place = place._replace(is_error=body is None)
+        place = place._replace(is_error=isinstance(body, str))
         before = self._places.get(name)
         if before is not None and not (before.is_error or place.is_error):
             raise ModelError(
@@ -127,7 +125,7 @@ class AnswerFiles:
         # A request that failed may have been repeated in a later batch.
         if before is None or before.is_error:
             self._places[name] = place
-        if body is None:
+        if isinstance(body, str):
             return
         model, fingerprint = body.get("model"), body.get("system_fingerprint")
         if isinstance(model, str) and model:
@@ -181,50 +179,38 @@ def _lines_of(file: Path) -> Iterator[tuple[int, int, bytes]]:
         raise ModelError(f"{file}:{number + 1}: {error}") from None
 
 
-def _read(place: Place, line: bytes) -> tuple[str, dict[str, Any] | None]:
-    """Return the id of a line and the body of its reply, ``None`` for an error."""
+def _read(place: Place, line: bytes) -> tuple[str, dict[str, Any] | str]:
+    """Return the id of a line, and the body of its reply or in words why it has none."""
     allowed = "allowed: a line of a batch's output, {custom_id, response: {status_code, body}, error}"
     try:
         data = parse(line, nan=True)
     except ValueError as error:
         raise ModelError(f"{place}: is no JSON ({error}); {allowed}") from None
     if not isinstance(data, dict):
-        raise ModelError(f"{place}: found {_excerpt(data)}; {allowed}")
+        raise ModelError(f"{place}: found {excerpt(data)}; {allowed}")
     if "response" not in data and "method" in data:
         raise ModelError(f"{place}: is a request and not an answer; {allowed}")
     name = data.get("custom_id")
     if not isinstance(name, str) or not (_ID.fullmatch(name) or name == PROBE):
         raise ModelError(
-            f"{place}: found the custom_id {_excerpt(name)}, which --kb-export-requests did not write; "
+            f"{place}: found the custom_id {excerpt(name)}, which --kb-export-requests did not write; "
             f"{allowed}"
         )
-    response = data.get("response")
-    if (
-        isinstance(response, dict)
-        and response.get("status_code", 200) == 200
-        and not data.get("error")
-    ):
-        body = response.get("body")
+    response, wrong = data.get("response"), data.get("error")
+    if not isinstance(response, dict):
+        response = {}
+    status, body = response.get("status_code", 200), response.get("body")
+    if status == 200 and not wrong:
         if isinstance(body, dict):
-            return name, body
-    elif data.get("error") or isinstance(response, dict):
-        return name, None
-    raise ModelError(f"{place}: holds neither an answer nor an error; {allowed}")
-
-
-def _error_of(data: Mapping[str, Any]) -> str:
-    """Return why a line holds no answer, in the words of the batch."""
-    response = data.get("response") or {}
-    error = data.get("error") or response.get("body") or {}
+            return name, failure_of(body) or body
+        raise ModelError(f"{place}: holds neither an answer nor an error; {allowed}")
+    wrong = wrong or body
     # OpenAI's errors are objects with a message, vLLM's are these or texts.
-    while isinstance(error, dict) and (
-        inner := error.get("error") or error.get("message")
+    while isinstance(wrong, dict) and (
+        inner := wrong.get("error") or wrong.get("message")
     ):
-        error = inner
-    status = response.get("status_code")
-    return f"the batch has an error in place of an answer: {f'{status}: ' if status else ''}{_excerpt(error)}"
-
-
-def _excerpt(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+        wrong = inner
+    return (
+        name,
+        f"the batch has an error in place of an answer: {status}: {excerpt(wrong)}",
+    )

@@ -15,7 +15,8 @@ from pytest_kbrel.models.answers.files import (
 )
 from pytest_kbrel.models.answers.spec import MISSING, UNSCORABLE, AnswersSpec
 from pytest_kbrel.models.openai.client import Replies
-from pytest_kbrel.models.openai.model import OpenAIModel, Reply, read_reply
+from pytest_kbrel.models.openai.model import OpenAIModel
+from pytest_kbrel.models.openai.replies import Reply, read_reply
 from pytest_kbrel.records import Failed, Fingerprint, Generated, GenerateRequest
 
 Wanted = Callable[[str, str, Mapping[str, Any]], None]
@@ -51,9 +52,7 @@ class AnswersModel(OpenAIModel):
         super().__init__(requests, self._file)
         self._text = spec.text
         # One probe in the file shows the same to every process, whichever request it asks first.
-        self._probes = (
-            requests.endpoint == "chat" and not self._looked and not self._thinks
-        )
+        self._probes = requests.chats and not self._looked and not self._thinks
         self._looked = True
         probe = self.answers.find(PROBE) if self._probes else None
         self._has_no_probe = self._probes and bool(spec.path) and probe is None

@@ -37,7 +37,7 @@ def _embedder(spec: OpenAISpec) -> Embedder:
 
 def _counter(spec: OpenAISpec) -> TokenCounter:
     may_think = spec.chat.enable_thinking is not False and (
-        spec.endpoint == "chat" or spec.chat.thinks
+        spec.chats or spec.chat.thinks
     )
     return TokenCounter(
         spec.chat.system_instruction, spec.chat.max_thinking_tokens if may_think else 0

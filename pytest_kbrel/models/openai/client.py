@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,7 +23,8 @@ from pytest_kbrel.models.openai.http import (
     LoopThread,
     Response,
 )
-from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check
+from pytest_kbrel.models.openai.replies import excerpt, failure_of
+from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check, headers_of
 from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.printing import redacted
 from pytest_kbrel.records import Failed
@@ -33,6 +36,8 @@ LONGEST_SILENCE = 600.0
 _FAILURES = 3
 # The client waits no longer for what a server asks to wait for.
 _LONGEST_WAIT = 120.0
+# Seconds, as the client has them.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
 _TEMPLATE = "chat_template_kwargs"
 _NEWER_LIMIT = "max_completion_tokens"
 _NO_QUOTA = "insufficient_quota"
@@ -69,7 +74,8 @@ class Connection(Replies):
     """Client for one model of one server; any thread may use it.
 
     The client of ``openai`` repeats a request up to ``spec.max_retries`` times after time limits, broken
-    connections, 408, 409, 429 and 5xx, and waits as long as ``Retry-After`` says. ``spec.timeout`` is for each
+    connections, 408, 409, 429 and 5xx, and waits as long as ``Retry-After`` says; a reply whose answer has not
+    ended is asked for again as often. ``spec.timeout`` is for each
     try as a whole. ``repeats_key`` is True once a reply held a key. ``usage`` counts the tokens, and nothing
     is sent once the budget for them is spent. What the server does not take in a body (stop strings, the older
     name of the limit of tokens) is left out or renamed from then on.
@@ -89,13 +95,16 @@ class Connection(Replies):
             base_url=spec.base_url,
             timeout=spec.timeout,
             max_retries=spec.max_retries,
+            default_headers=headers_of(spec),
             http_client=BoundedClient(),
         )
 
-    def ask(self, path: str, body: Mapping[str, Any], size: int) -> Any | Failed:
+    def ask(
+        self, path: str, body: Mapping[str, Any], size: int, tried: int = 0
+    ) -> Any | Failed:
         """Return the JSON of the reply to a body, as builtins, or why there is none.
 
-        A reply may have ``size`` bytes and 64 kB more. Raises :class:`ModelError` where no further request can
+        ``tried`` is how often a reply without an answer has come back already. A reply may have ``size`` bytes and 64 kB more. Raises :class:`ModelError` where no further request can
         succeed: the server refuses the key, does not know the model or the path, takes no temperature 0,
         redirects, was never reached, has no quota left, asks for a wait that is too long, answers no request
         for :data:`LONGEST_SILENCE`, or states no usage although there is a budget. Raises
@@ -113,15 +122,27 @@ class Connection(Replies):
             if isinstance(error, openai.BadRequestError) and self._adapts(error, sent):
                 return self.ask(path, body, size)
             return self._failed(error, begun)
-        self._note_reply()
         if len(content) > most:
+            self._note_reply()
             return Failed(
                 error=f"the reply is larger than the {most // 1000} kB that it may have"
             )
         reply = read_json(content)
-        if is_paid and not isinstance(reply, Failed):
+        why = failure_of(reply)
+        if (
+            is_paid
+            and not isinstance(reply, Failed)
+            and not (why and "usage" not in reply)
+        ):
             self._usage.add(reply)
-        return reply
+        if not why:
+            self._note_reply()
+            return reply
+        self._reached = True
+        if tried == self.spec.max_retries:
+            return self._unanswered(why, begun)
+        self._loop.run(asyncio.sleep(min(_FIRST_PAUSE * 2**tried, _LONGEST_PAUSE)))
+        return self.ask(path, body, size, tried + 1)
 
     def about(self) -> str:
         """Return what the server's list of models says of this one, as JSON; empty where it has no list.
@@ -195,6 +216,9 @@ class Connection(Replies):
         elif not isinstance(error, openai.InternalServerError):
             self._note_reply()
             return Failed(error=why)
+        return self._unanswered(why, begun)
+
+    def _unanswered(self, why: str, begun: float) -> Failed:
         if not self._failures:
             self._silent_since = max(begun, self._silent_since)
         self._failures += 1
@@ -234,10 +258,14 @@ class Connection(Replies):
                 f"refuses temperature 0: {why}; answers that are drawn anew each time decide nothing; "
                 "allowed: a model that takes temperature 0"
             )
-        elif status == 400 and _TEMPLATE in str(error):
+        elif status == 400 and (
+            refused := [
+                key for key in (_TEMPLATE, *self.spec.extra) if key in str(error)
+            ]
+        ):
             said = (
-                f"takes no {_TEMPLATE}, as which enable_thinking and chat_template_args are sent: {why}; "
-                "allowed: neither of them for this server"
+                f"takes no {refused[0]}: {why}; allowed: model-args without what is sent as that "
+                "(enable_thinking, chat_template_args, extra_body, reasoning_effort)"
             )
         elif error.code == _NO_QUOTA:
             kind, said = UnavailableError, f"has no quota left: {why}"
@@ -274,38 +302,33 @@ class OpenAIEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector a text, all of one length; raises :class:`ModelError`."""
-        vectors: list[list[float]] = []
+        spec = self._connection.spec
+        vectors: dict[int, list[float]] = {}
         for start in range(0, len(texts), _TEXTS_A_REQUEST):
-            vectors += self._request(texts[start : start + _TEXTS_A_REQUEST])
-        if len({len(vector) for vector in vectors}) > 1:
+            some = list(texts[start : start + _TEXTS_A_REQUEST])
+            # The protocol's other format of numbers is base64, which not every server knows.
+            body = {"model": spec.name, "input": some, "encoding_format": "float"}
+            reply = self._connection.ask("/embeddings", body, len(some) * _VECTOR_BYTES)
+            if isinstance(reply, Failed):
+                raise ModelError(f"{spec.text}: {reply.error}")
+            with suppress(LookupError, TypeError, ValueError):
+                vectors |= {
+                    start + item["index"]: _vector(item["embedding"])
+                    for item in reply["data"]
+                }
+        if (
+            vectors.keys() != set(range(len(texts)))
+            or len({*map(len, vectors.values())}) > 1
+        ):
             raise ModelError(
-                f"{self._connection.spec.text}: vectors of one length expected, found several lengths"
+                f"{spec.text}: an embedding for each of {len(texts)} texts expected, all of one length; the "
+                f"server at {spec.base_url} sent something else; allowed is a server with an embeddings endpoint"
             )
-        return vectors
+        return [vectors[index] for index in range(len(texts))]
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
-
-    def _request(self, texts: Sequence[str]) -> list[list[float]]:
-        spec = self._connection.spec
-        # The protocol's other format of numbers is base64, which not every server knows.
-        body = {"model": spec.name, "input": list(texts), "encoding_format": "float"}
-        reply = self._connection.ask("/embeddings", body, len(texts) * _VECTOR_BYTES)
-        if isinstance(reply, Failed):
-            raise ModelError(f"{spec.text}: {reply.error}")
-        try:
-            vectors = {
-                item["index"]: _vector(item["embedding"]) for item in reply["data"]
-            }
-        except (LookupError, TypeError, ValueError):
-            vectors = {}
-        if vectors.keys() != set(range(len(texts))):
-            raise ModelError(
-                f"{spec.text}: an embedding for each of {len(texts)} texts expected, the server at "
-                f"{spec.base_url} sent something else; allowed is a server with an embeddings endpoint"
-            )
-        return [vectors[index] for index in range(len(texts))]
 
 
 def _vector(numbers: Any) -> list[float]:
@@ -333,19 +356,5 @@ def read_json(content: bytes) -> Any | Failed:
     except ValueError as error:
         why = str(error)[:100]
         return Failed(
-            error=f"the server's reply is no JSON ({why}): {excerpt(content)}"
+            error=f"the server's reply is no JSON ({why}): {excerpt(content.decode(errors='replace'))}"
         )
-
-
-def excerpt(value: Any) -> str:
-    """Return the beginning of a part of a reply, for messages."""
-    try:
-        text = (
-            value.decode(errors="replace")
-            if isinstance(value, bytes)
-            else json.dumps(value)
-        )
-    except RecursionError:
-        return "something that is nested too deeply"
-    # Before it is cut: half a key is one too.
-    return repr(replace_surrogates(redacted(text))[:100])

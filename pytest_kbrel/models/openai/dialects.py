@@ -69,7 +69,9 @@ def _read_prompt_logprobs(reply: Any, question: Question) -> list[float]:
             raise ValueError(
                 f"token {token} was sent, and the reply is about {', '.join(list(entry)[:3])}"
             )
-        values.append(_number(None if entry is None else entry[str(token)]["logprob"]))
+        values.append(
+            log_probability(None if entry is None else entry[str(token)]["logprob"])
+        )
     return values
 
 
@@ -97,7 +99,7 @@ def _read_token_ids(reply: Any, question: Question) -> list[float]:
         raise ValueError(
             f"token {token} was asked for, and the reply tells the log-probability of {told}"
         )
-    return [_number(entries[key])]
+    return [log_probability(entries[key])]
 
 
 def _read_echo(reply: Any, question: Question) -> list[float]:
@@ -105,7 +107,7 @@ def _read_echo(reply: Any, question: Question) -> list[float]:
     # The server writes one token more, since some take a limit of 0 tokens for none.
     logprobs = reply["choices"][0].get("logprobs") or {}
     values = _length(logprobs.get("token_logprobs"), question, len(question.ids) + 1)
-    return [_number(value) for value in values[-1 - len(question.targets) : -1]]
+    return [log_probability(value) for value in values[-1 - len(question.targets) : -1]]
 
 
 def _of_sglang(spec: OpenAISpec, pair: Pair) -> list[Question]:
@@ -129,7 +131,7 @@ def _read_sglang(reply: Any, question: Question) -> list[float]:
     _counted(about.get("prompt_tokens"), len(question.ids))
     entries = about["input_token_logprobs"][-len(question.targets) :]
     _same_tokens([entry[1] for entry in entries], question.targets)
-    return [_number(entry[0]) for entry in entries]
+    return [log_probability(entry[0]) for entry in entries]
 
 
 def _of_llama_cpp(spec: OpenAISpec, pair: Pair) -> Iterator[Question]:
@@ -157,7 +159,7 @@ def _read_llama_cpp(reply: Any, question: Question) -> list[float]:
     _counted(reply.get("tokens_evaluated"), len(question.ids) - 1)
     entry = entries[0]
     _same_tokens([entry["id"]], question.targets)
-    return [_number(entry["logprob"])]
+    return [log_probability(entry["logprob"])]
 
 
 DIALECTS = (
@@ -198,7 +200,7 @@ def _outside(spec: OpenAISpec, path: str) -> str:
 
 def _counted(counted: Any, expected: int) -> None:
     """Raise ``ValueError`` where a server says that it read more or fewer tokens than it was sent."""
-    if type(counted) is int and counted != expected:
+    if type(counted) is int and counted not in (0, expected):
         raise ValueError(
             f"{expected} tokens were sent, and the server counts {counted} in the prompt"
         )
@@ -227,7 +229,8 @@ def _same_tokens(told: list[Any], sent: Ids) -> None:
         )
 
 
-def _number(value: Any) -> float:
+def log_probability(value: Any) -> float:
+    """Return a log-probability (nats) in a reply; raises ``ValueError`` for what is none."""
     if value is None:
         raise ValueError(
             "no log-probability of a token that was sent: a prefix cache may have left it out"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from statistics import fmean
 from typing import Any, TypeVar
 
 import openai
@@ -16,16 +16,15 @@ from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.base import ServedModel, read_requests
 from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.chat import (
-    ThoughtMarks,
     marks_in,
-    marks_of,
     messages_of,
     text_of,
 )
-from pytest_kbrel.models.openai.client import Connection, Replies, excerpt
+from pytest_kbrel.models.openai.client import Connection, Replies
+from pytest_kbrel.models.openai.replies import Reply, cut_at_stop, read_reply
 from pytest_kbrel.models.openai.scoring import ServerScorer
 from pytest_kbrel.models.openai.spec import OpenAISpec
-from pytest_kbrel.models.openai.usage import Usage, count_of
+from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
@@ -34,7 +33,6 @@ from pytest_kbrel.records import (
     Request,
     Scored,
     ScoreRequest,
-    record,
 )
 from pytest_kbrel.serialization import replace_surrogates
 
@@ -81,6 +79,8 @@ class OpenAIModel(ServedModel):
             spec, self._connection, self._pool, self._prompt_tokens
         )
         self.served: set[str] = set()
+        # The first two of them.
+        self._several = ""
 
     def describe(self) -> Fingerprint:
         """Return the model's fingerprint: its name, its server, and what the server said that it serves.
@@ -102,16 +102,16 @@ class OpenAIModel(ServedModel):
             tokenizer_digest="",
             dtype="",
             device=self._spec.base_url,
-            chat_template=self._spec.endpoint == "chat",
+            chat_template=self._spec.chats,
             scoring_version=SCORING_VERSION,
             decoding=self._spec.decoding,
-            prompting=self._spec.chat.prompting(),
+            prompting=self._spec.prompting,
         )
 
     def rendered(self, request: Request) -> str:
         """Return what the server is sent: messages as JSON, or a text."""
         instruction = self._spec.chat.system_instruction
-        if self._spec.endpoint == "completions":
+        if not self._spec.chats:
             return text_of(request, instruction)
         return json.dumps(messages_of(request, instruction), ensure_ascii=False)
 
@@ -123,6 +123,8 @@ class OpenAIModel(ServedModel):
             notes.append(_REPEATS_KEY)
         if self._scorer.described:
             notes.append(f"the server gives {self._scorer.described}")
+        if self._several:
+            notes.append(f"several models answer under this name: {self._several}")
         return tuple(notes)
 
     @property
@@ -209,7 +211,7 @@ class OpenAIModel(ServedModel):
         is_cut = response.finish == "length" or (
             ends_lines and (not response.text or _is_sentence(response.text))
         )
-        if is_first and is_cut and self._spec.endpoint == "chat":
+        if is_first and is_cut and self._spec.chats:
             reply = self._reply(request, thinking=True)
             if isinstance(reply, Reply) and reply.shows_thoughts:
                 self._thinks = True
@@ -242,6 +244,8 @@ class OpenAIModel(ServedModel):
                     " ".join(name for name in names if isinstance(name, str))
                 )
             )
+            if len(self.served) > 1:
+                self._several = self._several or " and ".join(sorted(self.served))
             self._unopened = self._unopened or reply.hides_opening
         return reply
 
@@ -263,12 +267,13 @@ class OpenAIModel(ServedModel):
             "model": spec.name,
             "temperature": 0,
             "max_tokens": most,
+            **spec.extra,
         }
         if stops:
             body["stop"] = list(stops)
         if spec.seed is not None:
             body["seed"] = spec.seed
-        chats = spec.endpoint == "chat" and not request.lead
+        chats = spec.chats and not request.lead
         if spec.logprobs:
             body["logprobs"] = True if chats else 1
         if chats:
@@ -291,8 +296,7 @@ class OpenAIModel(ServedModel):
             self._marks, unopened=thinking and self._unopened
         )
         text, stopped = cut_at_stop("" if unclosed else answer, request)
-        # Of a thought, and of a text that is cut here, the tokens are not told from the answer's.
-        whole = answer.strip() == text == reply.content.strip()
+        values = reply.probabilities(text, thought)
         return Generated(
             text=text,
             token_ids=(),
@@ -301,8 +305,8 @@ class OpenAIModel(ServedModel):
             prompt_digest=self._prompt_digest(request),
             thought=thought,
             thought_tokens=reply.thought_tokens,
-            probability=reply.probability if whole else None,
-            first_probability=reply.first_probability if whole else None,
+            probability=round(fmean(values), 6) if values else None,
+            first_probability=values[0] if values else None,
         )
 
     def _prompt_digest(self, request: GenerateRequest) -> str:
@@ -333,11 +337,10 @@ def _as_ready(
         for future in as_completed(futures):
             if future.cancelled():
                 continue
-            error = future.exception()
-            if error is None:
+            if (error := future.exception()) is None:
                 yield [(futures[future], future.result())]
-            elif failure is None:
-                failure = error
+            else:
+                failure = failure or error
                 _cancel(futures)
     finally:
         _cancel(futures)
@@ -348,134 +351,3 @@ def _as_ready(
 def _cancel(futures: Iterable[Future[A]]) -> None:
     for future in futures:
         future.cancel()
-
-
-# Under which names servers hand out a thought apart from the answer.
-_APART = ("reasoning_content", "reasoning")
-_NO_ANSWER = ("content_filter", "tool_calls", "function_call")
-
-
-@record
-class Reply:
-    """One choice of a server's reply, cut at no stop string.
-
-    ``apart`` is the thought that the server returns in a field of its own; ``thought_tokens`` is its count of
-    it, 0 if it gives none. ``ended`` is True if the text came to its end within the limit of tokens.
-    ``probability`` is the mean probability of the content's tokens and ``first_probability`` that of the
-    first, ``None`` where the server does not say.
-    """
-
-    content: str
-    apart: str = ""
-    thought_tokens: int = 0
-    prompt_tokens: int = 0
-    ended: bool = True
-    probability: float | None = None
-    first_probability: float | None = None
-
-    @property
-    def shows_thoughts(self) -> bool:
-        """True if this reply shows that the model thinks before it answers."""
-        spent = self.thought_tokens > 0 and not self.content and not self.ended
-        return bool(self.apart) or spent or marks_of(self.content) is not None
-
-    @property
-    def hides_opening(self) -> bool:
-        """True if it holds the end of a thought without its beginning, which the template has written."""
-        marks = marks_of(self.content)
-        return (
-            marks is not None
-            and marks.closing in self.content
-            and not marks.begun_by(self.content)
-        )
-
-    def parted(
-        self, marks: ThoughtMarks | None, *, unopened: bool = False
-    ) -> tuple[str, str, bool]:
-        """Return thought, answer, and whether a thought has no end.
-
-        ``marks`` are those the user named, ``None`` for the known ones. ``unopened``: thoughts of this model
-        begin without a mark, so that what was cut short without the end of one is a thought.
-        """
-        marks = marks or marks_of(self.content)
-        ends = marks is not None and marks.closing in self.content
-        if unopened and not (self.apart or self.ended or ends):
-            return self.content.strip(), "", True
-        thought, answer = marks.split(self.content) if marks else ("", self.content)
-        parts = [part for part in (self.apart.strip(), thought) if part]
-        unclosed = bool(parts) and not answer.strip() and not self.ended
-        if marks and marks.begun_by(self.content) and not ends:
-            unclosed = True
-        return "\n".join(parts), answer, unclosed
-
-
-def read_reply(reply: Any) -> Reply | Failed:
-    """Return the first choice of a reply's JSON; a reply without one is a :class:`Failed`."""
-    choices = reply.get("choices") if isinstance(reply, dict) else None
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    # Over the endpoint ``completions`` the text stands in the choice itself.
-    message = choice.get("message", choice) if isinstance(choice, dict) else None
-    if not (isinstance(choice, dict) and isinstance(message, dict)):
-        return Failed(error=f"the server's reply holds no answer: {excerpt(reply)}")
-    finish = choice.get("finish_reason")
-    if finish is not None and not isinstance(finish, str):
-        return Failed(error=f"the server's finish_reason is no text: {excerpt(finish)}")
-    if finish in _NO_ANSWER:
-        return Failed(error=f"the server gave no answer: {finish}")
-    # A refusal, and a model that spent all its tokens on thinking, leave nothing: an empty answer.
-    content = message.get("text" if message is choice else "content")
-    if content is not None and not isinstance(content, str):
-        return Failed(error=f"the server's reply holds no text: {excerpt(content)}")
-    apart = next(
-        (text for name in _APART if isinstance(text := message.get(name), str)), ""
-    )
-    usage = _object(reply.get("usage"))
-    probabilities = _probabilities(choice.get("logprobs"))
-    return Reply(
-        content=replace_surrogates(content or ""),
-        apart=replace_surrogates(apart),
-        # Not every server counts tokens, and no answer depends on it.
-        thought_tokens=count_of(
-            _object(usage.get("completion_tokens_details")).get("reasoning_tokens")
-        )
-        or 0,
-        prompt_tokens=count_of(usage.get("prompt_tokens")) or 0,
-        ended=finish != "length",
-        probability=round(math.fsum(probabilities) / len(probabilities), 6)
-        if probabilities
-        else None,
-        first_probability=probabilities[0] if probabilities else None,
-    )
-
-
-def _probabilities(logprobs: Any) -> list[float]:
-    """Return the probabilities of a choice's tokens; none where one of them is no log-probability."""
-    data = _object(logprobs)
-    entries = data.get("content")
-    # The endpoint ``completions`` has a list of numbers.
-    values = (
-        [_object(entry).get("logprob") for entry in entries]
-        if isinstance(entries, list)
-        else data.get("token_logprobs")
-    )
-    if not isinstance(values, list) or not all(
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and -math.inf < value <= 0
-        for value in values
-    ):
-        return []
-    return [round(math.exp(value), 6) for value in values]
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def cut_at_stop(text: str, request: GenerateRequest) -> tuple[str, bool]:
-    """Return a text up to the first stop string, and whether there was one; leading blanks end nothing."""
-    text = text.lstrip()
-    cut = min(
-        (text.find(stop) for stop in request.stop if stop in text), default=len(text)
-    )
-    return text[:cut].strip(), cut < len(text)

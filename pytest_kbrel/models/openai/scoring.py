@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
@@ -17,8 +17,9 @@ from pytest_kbrel.errors import (
     UnavailableError,
 )
 from pytest_kbrel.models.base import scored
-from pytest_kbrel.models.openai.client import Replies, excerpt
+from pytest_kbrel.models.openai.client import Replies
 from pytest_kbrel.models.openai.dialects import DIALECTS, Dialect, tokenization
+from pytest_kbrel.models.openai.replies import excerpt
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
 from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest
@@ -27,9 +28,12 @@ from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest
 _TOKEN_BYTES = 4_000
 # Vocabularies that differ split it into different numbers of tokens.
 _PROMPT = "In 1889, São Tomé's naïve cartographer re-labelled 12,345 Großmütterchen; the capital of France is"
-_CONTINUATION = " Paris, and Tokyo is that of Japan"
+# Behind a list of letters nearly all probability is on letters, whatever the vocabulary is.
+_LETTERS = " k v a q m z e r t w b j y o c x h u f d n s g p l i"
 # bfloat16 moves log-probabilities by 0.03 nats.
 _SAME = 0.1
+# As much probability as a list of letters leaves to letters.
+_MOST = 0.8
 
 
 # How a server gives probabilities, and the encoder of prompts into its tokens.
@@ -83,9 +87,7 @@ class ServerScorer:
         try:
             encoder = self._encoder()
             prompt = encoder.prompt(request)
-            pair = encoder.pair(
-                ScoreRequest(prompt=_PROMPT, continuation=_CONTINUATION)
-            )
+            pair = encoder.pair(ScoreRequest(prompt=_PROMPT, continuation=_LETTERS))
         except (BudgetError, UnavailableError):
             raise
         except (ValueError, ModelError) as error:
@@ -127,7 +129,8 @@ class ServerScorer:
     def _values(self, dialect: Dialect, pair: Pair) -> tuple[float, ...] | Failed:
         values: list[float] = []
         for question in dialect.questions(self._spec, pair):
-            reply = self._post(question.path, question.body, len(question.ids))
+            body = question.body | self._spec.extra
+            reply = self._post(question.path, body, len(question.ids))
             if isinstance(reply, Failed):
                 return reply
             try:
@@ -146,37 +149,39 @@ class ServerScorer:
     def _wrong(self, dialect: Dialect, pair: Pair) -> str:
         """Return what is wrong with a dialect of this server; empty if nothing is.
 
-        The second pair has another last token, so that a prefix cache serves the rest of it.
+        Of the second pair a prefix cache serves all but its last token. The others are the alternatives to it.
         """
-        other = next(
-            token for token in reversed(pair.context) if token != pair.targets[-1]
-        )
+        *before, _ = pair.targets
+        every = dict.fromkeys(reversed((*pair.context, *pair.targets)))
+        tokens = [*every][: max(2, len({*pair.targets}))]
+        behind = replace(pair, context=(*pair.context, *before))
+        asked = [replace(pair, targets=(*before, token)) for token in tokens[:2]]
+        asked += [replace(behind, targets=(token,)) for token in tokens]
+        told: list[tuple[float, ...]] = []
         try:
-            first = self._values(dialect, pair)
-            second = self._values(
-                dialect, dataclasses.replace(pair, targets=(*pair.targets[:-1], other))
-            )
+            for one in asked:
+                values = self._values(dialect, one)
+                if isinstance(values, Failed):
+                    return values.error
+                told.append(values)
         except (BudgetError, UnavailableError):
             raise
         except ModelError as error:
             # No such path, or a refused one: the server itself has answered before.
             return str(error)
-        for values in (first, second):
-            if isinstance(values, Failed):
-                return values.error
-        assert not isinstance(first, Failed | str)
-        assert not isinstance(second, Failed | str)
-        if any(
-            abs(a - b) > _SAME for a, b in zip(first[:-1], second[:-1], strict=True)
-        ):
+        first, again, *others = told
+        if any(abs(a - b) > _SAME for a, b in zip(first[:-1], again[:-1], strict=True)):
             return (
                 "the same tokens got other probabilities when they were asked for again"
             )
-        if (
-            math.exp(first[-1]) + math.exp(second[-1]) > 1 + _SAME
-            or first[-1] == second[-1]
-        ):
-            return "the probabilities of two tokens at one position are no probabilities of one distribution"
+        nats = [value for (value,) in others]
+        if math.fsum(map(math.exp, nats)) > 1 + _SAME or len({*nats}) == 1:
+            return "the probabilities of tokens at one position are no probabilities of one distribution"
+        # Of natural logarithms this sum is about two.
+        if _MOST < math.fsum(map(math.exp2, nats)) <= 1 + _SAME:
+            return (
+                "log-probabilities are natural logarithms, and these are to the base 2"
+            )
         return ""
 
     def _other_ids(self, encoder: PromptEncoder) -> str:
@@ -201,7 +206,7 @@ class ServerScorer:
 
     def _encoder(self) -> PromptEncoder:
         spec = self._spec
-        chat_template = spec.endpoint == "chat"
+        chat_template = spec.chats
         if spec.tokenizer:
             from pytest_kbrel.models.hf.loading import load_tokenizer
             from pytest_kbrel.models.hf.spec import ModelSpec
@@ -279,7 +284,7 @@ def without_tokenizer(spec: OpenAISpec) -> str:
                 )
             )
         return ""
-    if spec.endpoint == "chat":
+    if spec.chats:
         return (
             "over the endpoint chat nobody but the server knows the token ids of a prompt; model-args "
             "tokenizer=FOLDER names the checkpoint's tokenizer, and endpoint=completions sends raw prompts"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pytest_kbrel.bounds import (
@@ -22,6 +23,7 @@ from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.arguments import (
     choice,
     flag,
+    json_object,
     number,
     parse_backend_args,
     require_auto,
@@ -40,6 +42,10 @@ OPENAI_ARGS = (
     "base_url",
     "api_key_env",
     "endpoint",
+    "headers",
+    "header",
+    "extra_body",
+    "reasoning_effort",
     "num_concurrent",
     "max_concurrent",
     "timeout",
@@ -52,9 +58,21 @@ OPENAI_ARGS = (
     "pretrained",
     *CHAT_ARGS,
 )
-"""The keys of the arguments of an ``openai/`` model; ``num_concurrent`` is lm-eval's ``max_concurrent``."""
+"""The keys of the arguments of an ``openai/`` model; ``num_concurrent`` and ``header`` are lm-eval's words
+for ``max_concurrent`` and ``headers``."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ENV = "_env"
+_HEADER = re.compile(
+    r"[a-z0-9-]+_env=[a-z_]\w*|"
+    "(?![^=]*(auth|key|token|cookie|secret|passw))[a-z0-9-]+=(?!bearer|basic |sk-)[!-~][ -~]*",
+    re.I | re.A,
+)
+# What a request says by itself, and what would make a reply another than the one that is read.
+_OURS = re.compile(
+    "api_key|best_of|chat_template_kwargs|echo|logprobs|max_completion_tokens|max_tokens|messages|model|n|prompt|"
+    "seed|stop|stream|temperature"
+)
 _ARGUMENT = re.compile(r"[,\s?&](\w+)=")
 
 # lm-eval's base_url names the endpoint as well.
@@ -68,7 +86,9 @@ _ENDPOINTS: Mapping[str, Literal["chat", "completions"]] = {
 class OpenAISpec(Spec):
     """Model ``name`` at ``base_url``, with the settings of its requests.
 
-    ``api_key_env`` names the environment variable of the key, never the key itself. ``timeout`` is in seconds
+    ``api_key_env`` names the environment variable of the key, never the key itself. ``headers`` and
+    ``extra_body``, which goes into each request, are JSON objects with sorted keys; a header
+    ``NAME_env`` names the environment variable of the header ``NAME``. ``timeout`` is in seconds
     for one try; ``max_concurrent`` is the number of parallel requests. ``logprobs``: the server is asked for
     the log-probabilities of what it writes. ``tokenizer`` is the folder or hub id of the checkpoint's
     tokenizer, empty for the server's own.
@@ -82,6 +102,8 @@ class OpenAISpec(Spec):
     base_url: str = DEFAULT_URL
     api_key_env: str = DEFAULT_KEY
     endpoint: Literal["chat", "completions"] = "chat"
+    headers: str = "{}"
+    extra_body: str = "{}"
     max_concurrent: int = 8
     timeout: float = 60.0
     max_retries: int = 4
@@ -97,6 +119,17 @@ class OpenAISpec(Spec):
     def chats(self) -> bool:
         """True if the server puts prompts into its chat template."""
         return self.endpoint == "chat"
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What goes into the body of each request besides what it says itself."""
+        return dict(json.loads(self.extra_body))
+
+    @property
+    def prompting(self) -> str:
+        """The settings that are not the default and change answers, as JSON without what is secret."""
+        headers = json.loads(self.headers)
+        return self.chat.prompting(headers=headers, extra_body=self.extra)
 
     @property
     def decoding(self) -> str:
@@ -122,7 +155,10 @@ def parse_openai(
     text = text.strip()
     require_auto(text, "is for its server to choose", run)
     args, notes = parse_backend_args(
-        model_args, OPENAI_ARGS, "openai", {"num_concurrent": "max_concurrent"}
+        model_args,
+        OPENAI_ARGS,
+        "openai",
+        {"num_concurrent": "max_concurrent", "header": "headers"},
     )
     name = text.removeprefix(PREFIX).strip() if text.startswith(PREFIX) else ""
     for given in (args.get("model", ""), args.get("pretrained", "")):
@@ -142,19 +178,15 @@ def parse_openai(
         )
     base_url, endpoint = _address(args)
     chat = parse_chat_args(args)
-    if endpoint == "completions" and chat.variables:
+    if endpoint == "completions" and (chat.variables or chat_template):
         raise ModelError(
-            f"{text}: the endpoint completions has no chat template, and chat_template_args and "
-            "enable_thinking mean nothing to it; allowed is endpoint=chat"
+            f"{text}: the endpoint completions has no chat template, and chat_template_args, enable_thinking and "
+            "--kb-apply-chat-template mean nothing to it; allowed is endpoint=chat"
         )
     if chat.think_end_token.isdecimal():
         raise ModelError(
             f"{text}: think_end_token={chat.think_end_token} is a token's id, and a server replies with "
             "texts; allowed is the token's text"
-        )
-    if chat_template and endpoint == "completions":
-        raise ModelError(
-            f"{text}: the endpoint completions has no chat template; allowed is endpoint=chat"
         )
     if chat_template:
         notes += [
@@ -167,6 +199,8 @@ def parse_openai(
         base_url=base_url,
         api_key_env=key_env,
         endpoint=endpoint,
+        headers=_headers(args),
+        extra_body=_extra_body(args),
         max_concurrent=number(args, "max_concurrent", REQUESTS, "of requests") or 8,
         timeout=number(args, "timeout", SECONDS, "of seconds") or 60.0,
         max_retries=4 if retries is None else retries,
@@ -183,7 +217,7 @@ def parse_openai(
 def check(spec: OpenAISpec) -> None:
     """Raise :class:`MissingExtraError` without the package ``openai``.
 
-    Raises :class:`ModelError` without a key, and for a cost without prices.
+    Raises :class:`ModelError` without a key or the value of a header, and for a cost without prices.
     """
     if find_spec("openai") is None:
         raise MissingExtraError("openai", "openai", f"asking {spec.text}")
@@ -193,6 +227,7 @@ def check(spec: OpenAISpec) -> None:
             "under test, whose prices these are, and max_tokens_total for any model"
         )
     api_key(spec)
+    headers_of(spec)
 
 
 def api_key(spec: OpenAISpec) -> str:
@@ -212,6 +247,47 @@ def api_key(spec: OpenAISpec) -> str:
         )
     hide(key)
     return key or "none"
+
+
+def headers_of(spec: OpenAISpec) -> dict[str, str]:
+    """Return the headers of each request; raises :class:`ModelError` where the environment lacks a value."""
+    headers = {}
+    for name, value in json.loads(spec.headers).items():
+        if name.endswith(_ENV):
+            value = os.environ.get(value, "").strip()
+            if not (value and value.isascii() and value.isprintable()):
+                raise ModelError(
+                    f"{spec.text}: the environment variable that headers names for {name} holds no value; "
+                    "allowed: printable ASCII"
+                )
+            hide(value)
+        headers[name.removesuffix(_ENV)] = value
+    return headers
+
+
+def _headers(args: Mapping[str, str]) -> str:
+    headers = json_object(args, "headers")
+    for name, value in headers.items():
+        # A value may be a secret, and is repeated nowhere.
+        if not (isinstance(value, str) and _HEADER.fullmatch(f"{name}={value}")):
+            raise ModelError(
+                f"model-args: headers: {name:.60} or its value; allowed: "
+                '{"NAME": "printable ASCII"}, and {"NAME_env": "VARIABLE"} for a value in the environment, where '
+                "one that may be a key must be, for command lines are logged"
+            )
+    return json.dumps(headers, sort_keys=True)
+
+
+def _extra_body(args: Mapping[str, str]) -> str:
+    body = json_object(args, "extra_body")
+    if ours := ", ".join(filter(_OURS.fullmatch, body)):
+        raise ModelError(
+            f"model-args: extra_body: {ours} is not for it to say; allowed: what no other argument, question or "
+            "setting says"
+        )
+    if effort := args.get("reasoning_effort"):
+        body["reasoning_effort"] = effort
+    return json.dumps(body, sort_keys=True)
 
 
 def _check_name(name: str) -> None:

@@ -15,13 +15,14 @@ _MOST_TOKENS = 10**12
 class Usage:
     """Counter of the tokens of one model in one process, by the ``usage`` of its replies.
 
-    ``read`` are tokens of prompts and ``written`` those of answers. Any thread may use it.
+    ``read`` are tokens of prompts and ``written`` those of answers; ``unstated`` is the number of replies that
+    do not say. Any thread may use it.
     """
 
     def __init__(self, spec: OpenAISpec) -> None:
         self._spec = spec
         self._lock = threading.Lock()
-        self.read = self.written = 0
+        self.read = self.written = self.unstated = 0
 
     @property
     def cost(self) -> float | None:
@@ -50,7 +51,8 @@ class Usage:
         Raises :class:`ModelError` for a reply that does not state them, if there is a budget.
         """
         read, written = _tokens_in(reply) if isinstance(reply, dict) else (None, None)
-        if self._spec.has_budget and (read is None or written is None):
+        is_stated = read is not None and written is not None
+        if self._spec.has_budget and not is_stated:
             raise ModelError(
                 f"{self._spec.text}: the server {self._spec.base_url} states no usage (prompt_tokens and "
                 "completion_tokens), so that a budget cannot be kept; allowed: neither max_tokens_total nor "
@@ -59,29 +61,26 @@ class Usage:
         with self._lock:
             self.read += read or 0
             self.written += written or 0
+            self.unstated += not is_stated
 
 
 def _tokens_in(reply: dict[str, Any]) -> tuple[int | None, int | None]:
-    """Return how many tokens were read and written for a reply, ``None`` where it does not say."""
-    if isinstance(usage := reply.get("usage"), dict):
-        read, written = (
-            count_of(usage.get("prompt_tokens")),
-            count_of(usage.get("completion_tokens")),
-        )
-        if written is None and read is not None:
-            # Of embeddings there are no others.
-            total = count_of(usage.get("total_tokens"))
-            written = None if total is None else max(0, total - read)
-        return read, written
-    if isinstance(info := reply.get("meta_info"), dict):
-        # SGLang's own protocol.
-        return count_of(info.get("prompt_tokens")), count_of(
-            info.get("completion_tokens")
-        )
-    # That of llama.cpp.
-    return count_of(reply.get("tokens_evaluated")), count_of(
-        reply.get("tokens_predicted")
-    )
+    """Return how many tokens were read and written for a reply, ``None`` where it does not say.
+
+    No prompt has 0 tokens.
+    """
+    # ``meta_info`` is of SGLang's own protocol, and the last form that of llama.cpp.
+    stated, names = reply, ("tokens_evaluated", "tokens_predicted")
+    for place in ("usage", "meta_info"):
+        if isinstance(inside := reply.get(place), dict):
+            stated, names = inside, ("prompt_tokens", "completion_tokens")
+            break
+    read, written = (count_of(stated.get(name)) for name in names)
+    if written is None and read is not None:
+        # Of embeddings there are no others.
+        total = count_of(stated.get("total_tokens"))
+        written = None if total is None else max(0, total - read)
+    return read or None, written
 
 
 def cost_of(read: int, written: int, prices: tuple[float, float]) -> float:

@@ -29,6 +29,12 @@ def answer(name, text="Paris", model="m", **more):
     }
 
 
+def unended(name, **choice):
+    line = answer(name)
+    line["response"]["body"]["choices"][0] |= choice
+    return line
+
+
 def error(name, **more):
     return {
         "custom_id": name,
@@ -104,6 +110,11 @@ def test_answers_are_found_by_their_ids_in_one_file_or_in_a_folder(write, tmp_pa
             ),
             "'it expired'",
         ),
+        (unended(A, finish_reason="abort"), "stop_sequence or null"),
+        (
+            unended(A, error={"code": 502}),
+            "the server gave no answer: error '{\"code\": 502}'",
+        ),
     ],
 )
 def test_an_error_in_the_place_of_an_answer_is_a_failure_with_its_line(
@@ -117,7 +128,7 @@ def test_an_error_in_the_place_of_an_answer_is_a_failure_with_its_line(
 
 
 def test_an_answer_of_a_later_batch_replaces_an_error(write, tmp_path):
-    write(error(A), answer(B), name="1.jsonl")
+    write(unended(A, finish_reason="error"), answer(B), name="1.jsonl")
     write(answer(A, "at last"), error(B), name="2.jsonl")
     answers = read_answers(tmp_path)
     assert text_of(answers.find(A)) == "at last"

@@ -15,10 +15,9 @@ from pytest_kbrel.models.answers.spec import (
     to_export,
 )
 from pytest_kbrel.models.registry import (
-    gives_answer_probabilities,
+    BACKENDS,
     open_model,
     read_spec,
-    unscorable,
 )
 from pytest_kbrel.records import Failed, GenerateRequest, ScoreRequest
 from tests.batch import run_batch
@@ -109,12 +108,20 @@ def test_equal_requests_are_one_line(rounds):
     assert len(batch.rounds[0]) == 3
 
 
-@pytest.mark.parametrize("change", [NULL, FILTERED])
-def test_a_reply_without_an_answer_means_what_it_means_from_a_server(
-    openai_server, model_at, rounds, change
+def test_a_reply_that_says_nothing_means_what_it_means_from_a_server(
+    openai_server, model_at, rounds
 ):
-    openai_server.always = change
+    openai_server.always = NULL
     assert rounds().ask(ASKED) == model_at().generate(ASKED)
+
+
+def test_an_answer_that_did_not_end_is_asked_for_in_a_second_round(
+    openai_server, model_at, rounds
+):
+    openai_server.inject(Fault(), FILTERED, Fault())
+    batch = rounds()
+    assert batch.ask(ASKED) == model_at().generate(ASKED)
+    assert [len(lines) for lines in batch.rounds] == [4, 1]
 
 
 def test_an_answer_behind_blank_lines_is_asked_for_in_a_second_round(
@@ -216,9 +223,10 @@ def test_it_is_told_apart_by_its_answers(openai_server, rounds, tmp_path):
 def test_it_scores_nothing(rounds, tmp_path):
     rounds().ask(ASKED)
     spec = read_spec(f"answers/{tmp_path}")
-    assert "no probabilities" in unscorable(spec)
-    assert not gives_answer_probabilities(spec)
-    assert gives_answer_probabilities(read_spec(f"answers/{tmp_path}", "logprobs=True"))
+    assert "no probabilities" in BACKENDS[spec.backend].unscorable(spec)
+    assert not BACKENDS[spec.backend].answer_probabilities(spec)
+    spec = read_spec(f"answers/{tmp_path}", "logprobs=True")
+    assert BACKENDS[spec.backend].answer_probabilities(spec)
     (result,) = AnswersModel(spec).score([ScoreRequest(prompt="a", continuation="b")])
     assert isinstance(result, Failed)
 

@@ -10,7 +10,7 @@ from pytest_kbrel import reference
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf import backend as hf
 from pytest_kbrel.models.hf.spec import ModelSpec, Placement, check_path, parse_spec
-from pytest_kbrel.models.registry import gpus_of, read_spec
+from pytest_kbrel.models.registry import BACKENDS, read_spec
 
 
 def test_reference_resolves():
@@ -251,7 +251,7 @@ def test_an_argument_of_one_model_holds_against_the_flag_for_all(
 def test_where_a_checkpoint_goes(args, device, placement):
     spec = parse_spec("./here", args)
     assert (spec.device, spec.placement) == (device, placement)
-    assert gpus_of(spec) == (None if placement else 0)
+    assert BACKENDS[spec.backend].gpus(spec) == (None if placement else 0)
 
 
 @pytest.mark.parametrize(

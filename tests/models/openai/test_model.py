@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
 
@@ -126,8 +127,7 @@ def test_answers_come_back_in_order_however_they_arrive(openai_server, model_at)
     ("fault", "said"),
     [
         (GARBAGE, "is no JSON"),
-        (FILTERED, "the server gave no answer: content_filter"),
-        (with_choice(finish_reason="tool_calls"), "gave no answer: tool_calls"),
+        (FILTERED, "the server gave no answer: finish_reason 'content_filter'"),
         (NO_CHOICES, "holds no answer"),
         (refusal("the prompt is too long"), "too long"),
     ],
@@ -136,10 +136,65 @@ def test_what_is_no_answer_is_a_failure_of_its_request(
     openai_server, model_at, fault, said
 ):
     openai_server.inject(fault)
-    first, second = model_at("max_concurrent=1").generate([ask(), ask()])
+    model = model_at("max_concurrent=1,max_retries=0")
+    first, second = model.generate([ask(), ask()])
     assert isinstance(first, Failed)
     assert said in first.error
     assert second.text == "unsure"
+
+
+@pytest.mark.parametrize(
+    "error", [{"finish_reason": "abort"}, {"error": {"code": 502}}]
+)
+def test_an_answer_that_did_not_end_is_asked_for_again(openai_server, model_at, error):
+    openai_server.inject(with_choice(**error))
+    (result,) = model_at().generate([ask()])
+    assert result.text == "unsure"
+    openai_server.always = with_choice(**error)
+    (result,) = model_at("max_retries=1").generate([ask()])
+    assert isinstance(result, Failed)
+    assert len(openai_server.calls) == 4
+    assert openai_server.calls[0].body == openai_server.calls[3].body
+
+
+def test_headers_and_more_of_a_body_are_sent_and_told_without_what_is_secret(
+    openai_server, model_at, monkeypatch
+):
+    monkeypatch.setenv("MY_TOKEN", KEY)
+    openai_server.say = lambda text: f"I know {KEY}"
+    model = model_at(
+        'headers={"X-Team": "kb", "X-Token_env": "MY_TOKEN"},reasoning_effort=low,'
+        'extra_body={"provider": {"order": ["a"]}}'
+    )
+    (result,) = model.generate([ask()])
+    (call,) = openai_server.calls
+    assert (call.headers["x-team"], call.headers["x-token"]) == ("kb", KEY)
+    assert call.body["provider"] == {"order": ["a"]}
+    assert call.body["reasoning_effort"] == "low"
+    assert result.text == "I know ***"
+    assert json.loads(model.describe().prompting) == {
+        "extra_body": {"provider": {"order": ["a"]}, "reasoning_effort": "low"},
+        "headers": {"X-Team": "kb", "X-Token_env": "MY_TOKEN"},
+    }
+    assert "very-secret" not in repr(model.describe())
+    monkeypatch.delenv("MY_TOKEN")
+    with pytest.raises(ModelError, match="headers names for X-Token_env holds no"):
+        model_at('headers={"X-Token_env": "MY_TOKEN"}')
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        *("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "</s>", "<end_of_turn>"),
+        *("<｜end▁of▁sentence｜>", "<eos>", "[EOS]", "[|endofturn|]", "<|return|>"),
+    ],
+)
+def test_an_end_token_that_a_server_leaves_in_the_text_ends_it(
+    openai_server, model_at, end
+):
+    openai_server.say = lambda text: f"Paris{end}\n"
+    (result,) = model_at().generate([ask(stop=())])
+    assert (result.text, result.finish) == ("Paris", "stop")
 
 
 @pytest.mark.parametrize("fault", [EMPTY, NULL, REFUSAL])
@@ -200,7 +255,13 @@ def test_a_refused_key_stops_everything_and_is_not_printed(
             "judge",
             "enable_thinking=False",
             "Unrecognized request argument supplied: chat_template_kwargs",
-            r"takes no chat_template_kwargs.*allowed: neither of them for this server",
+            r"takes no chat_template_kwargs: .*allowed: model-args without .*enable_thinking",
+        ),
+        (
+            "judge",
+            "reasoning_effort=low",
+            "Unrecognized request argument supplied: reasoning_effort",
+            r"takes no reasoning_effort: .*allowed: model-args without .*reasoning_effort",
         ),
     ],
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+from functools import partial
 
 import pytest
 
 from pytest_kbrel.models.openai.client import read_json
-from pytest_kbrel.models.openai.model import OpenAIModel, Reply, read_reply
+from pytest_kbrel.models.openai.model import OpenAIModel
+from pytest_kbrel.models.openai.replies import Reply, read_reply
 from pytest_kbrel.models.openai.spec import parse_openai
 from pytest_kbrel.records import Failed
 from pytest_kbrel.serialization import to_wire
@@ -36,15 +38,29 @@ def completion(**more):
     return json.dumps({"choices": [{"index": 0, "finish_reason": "stop"} | more]})
 
 
+UPSTREAM = {"code": 502, "message": "Upstream error"}
+
+
 def deep(levels):
     return "[" * levels + "]" * levels
 
 
-NO_JSON, NO_ANSWER, NO_TEXT, NO_FINISH = (
+HALF = -0.6931472
+
+
+def chat_tokens(*tokens):
+    """Return tokens with the probabilities 1/2, 1/4 ...; the last of two has 1."""
+    values = [HALF, 0] if len(tokens) == 2 else [HALF * n for n in range(1, 9)]
+    pairs = zip(tokens, values, strict=False)
+    return {"content": [{"token": token, "logprob": nats} for token, nats in pairs]}
+
+
+NO_JSON, NO_ANSWER, NO_TEXT, NO_END, NOT_WRITTEN = (
     "the server's reply is no JSON (",
     "the server's reply holds no answer: ",
     "the server's reply holds no text: ",
-    "the server's finish_reason is no text: ",
+    "the server gave no answer: finish_reason ",
+    "the server gave no answer: ",
 )
 
 
@@ -69,7 +85,30 @@ NO_JSON, NO_ANSWER, NO_TEXT, NO_FINISH = (
         (NO_TEXT, [chat(one) for one in (0, False, [], {"text": "x"}, NAN)]),
         (NO_TEXT, [completion(text=one) for one in (7, True, ["Paris"])]),
         # Whether the answer was cut short is not known then.
-        (NO_FINISH, [with_choice(finish_reason=one) for one in (0, False, ["length"])]),
+        (NO_END, [with_choice(finish_reason=one) for one in (0, False, ["length"])]),
+        (
+            NO_END,
+            [
+                made(finish_reason=one)
+                for made in (with_choice, partial(completion, text="Paris"))
+                for one in (
+                    *("error", "abort", "network_error", "sensitive", "load", ""),
+                    *("content_filter", "tool_calls", "insufficient_system_resource"),
+                )
+            ],
+        ),
+        (
+            NOT_WRITTEN,
+            [
+                with_choice(error=UPSTREAM),
+                with_choice(error="Upstream error", finish_reason=None),
+                with_choice(message={"content": "Th", "error": UPSTREAM}),
+                with_choice(message={"content": None, "tool_calls": [{"id": "x"}]}),
+                completion(text="Th", error=UPSTREAM),
+                chat(error=UPSTREAM),
+                json.dumps({"error": UPSTREAM}),
+            ],
+        ),
     ],
 )
 def test_what_is_no_answer_is_an_error_that_shows_its_beginning(said, bodies):
@@ -78,6 +117,19 @@ def test_what_is_no_answer_is_an_error_that_shows_its_beginning(said, bodies):
         assert isinstance(result, Failed), body
         assert result.error.startswith(said)
         assert len(result.error) < 300
+
+
+@pytest.mark.parametrize(
+    "finish", [None, "stop", "eos", "eos_token", "stop_sequence", "length"]
+)
+def test_answers_end_at_a_stop_or_at_the_limit(finish):
+    said = {"finish_reason": finish, "error": None}
+    nothing = {"content": "Paris", "tool_calls": [], "function_call": None}
+    ended = finish != "length"
+    assert read(with_choice(message=nothing, **said)) == Reply(
+        content="Paris", ended=ended
+    )
+    assert read(completion(text="Paris", **said)).ended == ended
 
 
 @pytest.mark.parametrize(
@@ -111,21 +163,55 @@ def test_counts_of_tokens_are_read():
 @pytest.mark.parametrize(
     ("logprobs", "probabilities"),
     [
-        ({"content": [{"logprob": -0.6931472}, {"logprob": 0}]}, (0.75, 0.5)),
-        ({"tokens": ["a", "b"], "token_logprobs": [-0.6931472, 0]}, (0.75, 0.5)),
-        *((one, (None, None)) for one in (None, NAN, 3, {"content": [3]})),
-        ({"content": [{"logprob": float("-inf")}]}, (None, None)),
-        ({"token_logprobs": [0.1]}, (None, None)),
-        ({"token_logprobs": [True]}, (None, None)),
+        (chat_tokens("Par", "is"), [0.5, 1.0]),
+        ({"tokens": ["Par", "is"], "token_logprobs": [HALF, 0]}, [0.5, 1.0]),
+        # What stands around an answer, and ends it, is no part of it.
+        (chat_tokens("\n", " Par", "is", "<|im_end|>", "\n"), [0.25, 0.125]),
+        # Bytes tell what the texts of tokens do not.
+        (
+            {
+                "content": [
+                    {"token": "\ufffd", "bytes": list(b"Par"), "logprob": HALF},
+                    {"token": "\ufffd", "bytes": list(b"is"), "logprob": 0},
+                ]
+            },
+            [0.5, 1.0],
+        ),
+        # They are those of something else.
+        (chat_tokens("Par"), []),
+        (chat_tokens("Paris", " is"), []),
+        (chat_tokens("Not ", "Par", "is"), []),
+        (chat_tokens("Thus it is Par", "is"), []),
+        *((one, []) for one in (None, NAN, 3, {"content": [3]}, {"content": []})),
+        ({"content": [{"token": "Paris", "logprob": float("-inf")}]}, []),
+        ({"content": [{"token": "Paris", "logprob": -9999.0}]}, []),
+        ({"content": [{"token": "Paris", "logprob": 0, "bytes": 10**12}]}, []),
+        ({"tokens": ["Paris"], "token_logprobs": [0.1]}, []),
+        ({"tokens": ["Paris"], "token_logprobs": [True]}, []),
+        ({"token_logprobs": [0]}, []),
+        ({"tokens": ["Paris", ""], "token_logprobs": [0]}, []),
     ],
 )
-def test_probabilities_of_a_reply_are_read_in_the_form_of_either_endpoint(
-    logprobs, probabilities
-):
-    mean, first = probabilities
-    assert read(with_choice(logprobs=logprobs)) == Reply(
-        content="Paris", probability=mean, first_probability=first
+def test_probabilities_are_those_of_the_answers_tokens(logprobs, probabilities):
+    reply = read(with_choice(logprobs=logprobs))
+    assert reply.content == "Paris"
+    assert reply.probabilities("Paris", "") == pytest.approx(probabilities)
+
+
+def test_behind_a_thought_the_probabilities_are_those_of_the_answers_tokens():
+    tokens = chat_tokens("<think>", "Paris", "?", "</think>", "\n", "Par", "is")
+    reply = read(with_choice(logprobs=tokens))
+    assert reply.probabilities("Paris", "Paris?") == pytest.approx(
+        [1 / 64, 1 / 128], rel=1e-3
     )
+    # A server may tell those of the thought alone.
+    reply = read(with_choice(logprobs=chat_tokens("It is ", "Par", "is")))
+    assert reply.probabilities("Paris", "It is Paris") == []
+
+
+def test_of_an_empty_answer_the_probability_is_that_of_its_end():
+    reply = read(with_choice(logprobs=chat_tokens("<|im_end|>")))
+    assert reply.probabilities("", "") == pytest.approx([0.5])
 
 
 @pytest.mark.parametrize("apart", [None, 7, ["thought"], NAN])

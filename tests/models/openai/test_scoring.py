@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.registry import read_spec, unscorable
+from pytest_kbrel.models.registry import BACKENDS, read_spec
 from pytest_kbrel.records import (
     Failed,
     Generated,
@@ -90,7 +90,7 @@ def test_a_server_that_only_writes_is_refused_with_what_was_tried(openai_server)
         "/tokenize": scoring_server.tokenize,
     }
     spec = read_spec("openai/judge", f"base_url={openai_server.base_url},{RAW}")
-    why = unscorable(spec)
+    why = BACKENDS[spec.backend].unscorable(spec)
     for name in ROUTES:
         assert name in why
     assert "no log-probabilities of the prompt" in why
@@ -99,15 +99,15 @@ def test_a_server_that_only_writes_is_refused_with_what_was_tried(openai_server)
 
 def test_a_server_without_tokenize_asks_for_a_tokenizer(openai_server):
     openai_server.routes = {"completions": scoring_server.vllm}
-    why = unscorable(
-        read_spec("openai/judge", f"base_url={openai_server.base_url},{RAW}")
-    )
+    spec = read_spec("openai/judge", f"base_url={openai_server.base_url},{RAW}")
+    why = BACKENDS["openai"].unscorable(spec)
     assert "/tokenize" in why
     assert "tokenizer=FOLDER" in why
 
 
 def test_over_chat_without_a_tokenizer_nothing_is_asked(openai_server):
-    why = unscorable(read_spec("openai/judge", f"base_url={openai_server.base_url}"))
+    spec = read_spec("openai/judge", f"base_url={openai_server.base_url}")
+    why = BACKENDS["openai"].unscorable(spec)
     assert "tokenizer=FOLDER" in why
     assert openai_server.calls == []
 
@@ -207,7 +207,7 @@ def test_a_server_that_is_not_there_is_no_server_without_probabilities(openai_se
         "openai/judge", f"base_url=http://127.0.0.1:9/v1,{RAW},max_retries=0"
     )
     with pytest.raises(ModelError, match="cannot be reached"):
-        unscorable(spec)
+        BACKENDS[spec.backend].unscorable(spec)
 
 
 def test_another_tokenisation_than_the_servers_is_refused(served, model_at):
@@ -382,6 +382,20 @@ def test_probabilities_after_the_bias_are_not_believed(served, model_at):
 
     server.routes["/completion"] = certain
     assert "no probabilities of one distribution" in model_at(RAW).unscorable
+
+
+@pytest.mark.parametrize("base", [2, 10])
+@pytest.mark.parametrize("name", ROUTES)
+def test_logarithms_to_another_base_are_not_believed(
+    served, model_at, monkeypatch, name, base
+):
+    served(name)
+    nats = scoring_server.logprob
+    monkeypatch.setattr(
+        scoring_server, "logprob", lambda *asked: nats(*asked) / math.log(base)
+    )
+    said = {2: "are to the base 2", 10: "no probabilities of one distribution"}
+    assert said[base] in model_at(RAW).unscorable
 
 
 def test_probabilities_that_change_with_the_prefix_cache_are_not_believed(

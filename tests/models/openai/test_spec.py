@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pytest_kbrel.errors import ModelError
@@ -112,6 +114,25 @@ def test_the_environment_may_name_the_server(monkeypatch):
         ("one thing", ["max_concurrent=2,num_concurrent=2"]),
         ("no chat template", ["endpoint=completions,enable_thinking=True"]),
         ("no chat template", ['endpoint=completions,chat_template_args={"a": 1}']),
+        (
+            "a JSON object|no JSON",
+            ["headers=x", "headers=[1]", "extra_body=7", "header={'a': 'b'}"],
+        ),
+        (
+            "model-args: headers: .*; allowed",
+            [
+                f"headers={json.dumps(one)}"
+                for one in (
+                    *({"X": 7}, {"X": ""}, {"X": "a\nb"}, {"X": "é"}, {"X Y": "a"}),
+                    *({"": "a"}, {"X_env": "not a name"}, {"_env": "X"}),
+                )
+            ],
+        ),
+        ("headers are one thing", ["headers={},header={}"]),
+        (
+            "extra_body: temperature is not for it",
+            ['extra_body={"temperature": 1, "top_k": 4}'],
+        ),
         ("is a token's id.*allowed is the token's text", ["think_end_token=7"]),
     ],
 )
@@ -163,6 +184,11 @@ def test_an_address_with_a_secret_is_refused_and_not_repeated(monkeypatch, url, 
             "api_key: the quotation mark ' is not closed",
         ),
         ("openai/x", "seed=1, header={sk-secret", "header: { is not closed by }"),
+        ("openai/x", "headers=sk-secret", "headers=…: no JSON"),
+        *(
+            ("openai/x", f"header={json.dumps(one)}", "may be a key must be")
+            for one in ({"Authorization": "secret"}, {"X": "Bearer secret"})
+        ),
         ("openai/x", "auth_token=sk-secret", "auth_token=… is refused"),
         (
             "openai/x",

@@ -123,7 +123,7 @@ def test_whether_a_model_thinks_is_found_out_with_the_first_question_that_has_an
 ):
     openai_server.say = lambda text: UNMARKED
     openai_server.inject(FILTERED)
-    model = model_at()
+    model = model_at("max_retries=0")
     assert isinstance(model.generate([ask("1")])[0], Failed)
     assert model.generate([ask("2")])[0].text == "Paris"
 

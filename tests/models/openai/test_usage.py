@@ -44,6 +44,9 @@ def test_what_a_reply_states_is_counted(reply, counts):
     [
         *([], {}, {"usage": [1]}, stated(prompt_tokens=5)),
         stated(completion_tokens=5, total_tokens=5),
+        # No prompt has none.
+        stated(prompt_tokens=0, completion_tokens=5),
+        {"tokens_evaluated": 0, "tokens_predicted": 5},
         *(
             stated(prompt_tokens=n, completion_tokens=1)
             for n in (-1, 1.5, "7", True, float("nan"), 10**13)
@@ -51,7 +54,9 @@ def test_what_a_reply_states_is_counted(reply, counts):
     ],
 )
 def test_without_a_statement_a_budget_is_an_error_and_no_budget_is_none(reply):
-    Usage(SPEC).add(reply)
+    free = Usage(SPEC)
+    free.add(reply)
+    assert free.unstated == 1
     with pytest.raises(ModelError, match=r"^openai/m: .* states no usage") as raised:
         Usage(replace(SPEC, max_tokens_total=10**6)).add(reply)
     assert not isinstance(raised.value, BudgetError)

@@ -4,11 +4,10 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.registry import (
+    BACKENDS,
     backend_of,
     check_spec,
-    gpus_of,
     read_spec,
-    unscorable,
 )
 from pytest_kbrel.models.vllm import VllmSpec, parse_vllm
 
@@ -60,8 +59,9 @@ def test_a_spec_goes_to_its_backend():
         "float16",
         64,
     )
-    assert not unscorable(spec)
-    assert (gpus_of(spec), gpus_of(read_spec("./here"))) == (4, 0)
+    assert not BACKENDS[spec.backend].unscorable(spec)
+    assert BACKENDS["vllm"].gpus(spec) == 4
+    assert BACKENDS["hf"].gpus(read_spec("./here")) == 0
     names = ("vllm/x/y", "vllm", "openai/x", "hf/vllm/x", "reference", "vllmx/y")
     assert [backend_of(name).name for name in names] == [
         "vllm",

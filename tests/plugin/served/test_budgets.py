@@ -73,6 +73,18 @@ def test_a_run_stops_when_its_money_is_spent(pytester, mini_suite, report, spend
     assert sum(prompts(spend).values()) == 5
 
 
+def test_replies_without_usage_are_told_and_cost_nothing_is_not_said(
+    pytester, mini_suite, spend, gate
+):
+    mini_suite(ONE)
+    nothing = {"prompt_tokens": 0, "completion_tokens": 2, "total_tokens": 2}
+    spend.inject(Fault(change=lambda reply: reply.update(usage=nothing)))
+    result = pytester.runpytest(*gate)
+    result.stdout.fnmatch_lines(
+        ["openai/judge: 88 tokens read and 24 written, and replies without usage: 1"]
+    )
+
+
 def test_a_server_that_states_no_usage_ends_the_run_at_its_first_reply(
     pytester, mini_suite, server, gate
 ):

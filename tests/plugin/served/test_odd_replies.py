@@ -15,6 +15,9 @@ def _number(actual):
     raise AssertionError(f"{actual} is no number")
 
 
+END = {"finish_reason": "abort"}
+
+
 def _usage(reply):
     reply["usage"] = {
         "prompt_tokens": float("nan"),
@@ -31,8 +34,12 @@ def _usage(reply):
             "the server's reply is no JSON (nested more than",
         ),
         (Fault(raw='{"choices": "' + "x" * 4_000_000), "the reply is larger than "),
+        (
+            Fault(change=lambda reply: reply["choices"][0].update(END)),
+            "the server gave no answer: finish_reason 'abort'",
+        ),
     ],
-    ids=["NaN", "deep", "large"],
+    ids=["NaN", "deep", "large", "abort"],
 )
 def test_an_odd_reply_is_an_error_of_its_fact_or_does_not_matter(
     pytester, mini_suite, server, gate, fault, message
@@ -45,3 +52,15 @@ def test_an_odd_reply_is_an_error_of_its_fact_or_does_not_matter(
     errors = "\n".join(error for case in cases for error in case["errors"])
     assert (message in errors) if message else not errors
     assert "Traceback" not in result.stdout.str() + errors
+
+
+def test_two_models_behind_one_name_are_told(pytester, mini_suite, server, gate):
+    mini_suite(ONE)
+    server.inject(
+        Fault(), Fault(change=lambda reply: reply.update(model="other/m-fp4"))
+    )
+    result = pytester.runpytest(*gate)
+    line = "several models answer under this name: judge fp_loopback and other/m-fp4 fp_loopback"
+    assert line in " ".join(result.stdout.str().split())
+    summary = (pytester.path / "kbrel-report" / "summary.md").read_text()
+    assert line in summary.replace("\\", "")
