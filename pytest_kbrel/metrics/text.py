@@ -169,7 +169,7 @@ def tfidf_cosine(queries: Sequence[str], documents: Sequence[str]) -> Array:
     weights = np.log((1 + len(documents)) / (1 + frequencies)) + 1
     # Products of sparse rows depend on no other row.
     known, asked = (count.multiply(weights).tocsr() for count in counts)
-    norms = (sparse.linalg.norm(of, axis=1) for of in (asked, known))
+    norms = (np.sqrt(of.multiply(of).sum(axis=1)) for of in (asked, known))
     return _over((asked @ known.T).toarray(), *norms)
 
 

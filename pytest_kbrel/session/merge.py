@@ -22,12 +22,11 @@ from pytest_kbrel.session.run_builder import (
     SessionResults,
     baseline_of_session,
     build_run,
-    changed_suites,
     decide_aggregates,
     join_responses,
-    lost_cases,
     write_reports,
 )
+from pytest_kbrel.session.suite_changes import changed_suites, lost_cases
 from pytest_kbrel.settings import Settings
 from pytest_kbrel.words import in_suite
 

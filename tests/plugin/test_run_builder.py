@@ -12,11 +12,11 @@ from pytest_kbrel.records import (
     Table,
     Unmatched,
 )
-from pytest_kbrel.session import run_builder
 from pytest_kbrel.session.run_builder import (
     SessionResults,
     build_run,
 )
+from pytest_kbrel.session.suite_changes import suite_digest
 from tests.made_cases import (
     RECORDED_MODEL,
     made_case,
@@ -118,11 +118,7 @@ def test_a_suite_has_one_digest_wherever_its_values_come_from():
     # The judge may be the default, or typed: another object of the same text.
     judges = ("rules", "".join(["ru", "les"]))
     digests = {
-        run_builder.suite_digest(made_suite(replace(made_case(), judge=judge)))
-        for judge in judges
+        suite_digest(made_suite(replace(made_case(), judge=judge))) for judge in judges
     }
     assert len(digests) == 1
-    assert (
-        run_builder.suite_digest(made_suite(replace(made_case(), judge="other")))
-        not in digests
-    )
+    assert suite_digest(made_suite(replace(made_case(), judge="other"))) not in digests
