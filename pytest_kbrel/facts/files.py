@@ -40,6 +40,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "answer_type": ANSWER_TYPES,
     "bucket": BUCKETS,
 }
+_OPTIONAL = ("question", "popularity", "answer_range")
 KEYS = (
     *(*_TEXTS, *LISTS, "popularity", "question", *_CHOICES, *_NOTES),
     *("valid_until", "language", "answer_range"),
@@ -63,46 +64,36 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
     ``object`` may be nothing where there is a ``question``: one that has no answer.
     """
     for key, item in value.items():
-        if key == "object" and item is None and value.get("question"):
+        if key not in KEYS:
+            raise ValueError(unknown("key", key, KEYS))
+        is_question = key == "object" and value.get("question")
+        if item is None and (key in _OPTIONAL or is_question):
             continue
-        if key in ("question", "popularity", "answer_range") and item is None:
-            continue
-        if key in _TEXTS or key == "question":
+        if key in (*_TEXTS, "question"):
             _text(repr(key), item)
         elif key in LISTS:
-            if not isinstance(item, list):
-                raise ValueError(
-                    f"{key!r} must be a list of texts, found {describe(item)}"
-                )
+            _require(repr(key), item, "a list of texts", isinstance(item, list))
             for member in item:
                 _text(f"each of {key!r}", member)
         elif key == "popularity":
-            if item not in POPULARITY:
-                raise ValueError(
-                    f"'popularity' must be {POPULARITY}, found {describe(item)}"
-                )
+            _require(repr(key), item, str(POPULARITY), item in POPULARITY)
         elif key in _CHOICES:
-            if item not in ("", *_CHOICES[key]):
-                raise ValueError(
-                    f"{key!r} must be one of {', '.join(_CHOICES[key])}, found {describe(item)}"
-                )
+            options = _CHOICES[key]
+            allowed = f"one of {', '.join(options)}"
+            _require(repr(key), item, allowed, item in ("", *options))
         elif key == "valid_until":
             check_date(item)
         elif key == "language":
             check_language(item)
-        elif key == "answer_range":
+        elif key in _NOTES:
+            is_text = isinstance(item, str) and "\0" not in item
+            _require(repr(key), item, "text without NUL", is_text)
+        else:
             check_range(item)
             if value.get("object") is None:
                 raise ValueError(
                     "'answer_range' is for questions with an answer; found 'object': null"
                 )
-        elif key in _NOTES:
-            if not isinstance(item, str) or "\0" in item:
-                raise ValueError(
-                    f"{key!r} must be text without NUL, found {describe(item)}"
-                )
-        else:
-            raise ValueError(unknown("key", key, KEYS))
     require_keys(value, *REQUIRED)
     fields = {"id": f"{value['relation']}:{value['subject']}", **value}
     fields |= {key: tuple(value[key]) for key in LISTS if key in value}
@@ -115,32 +106,29 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
     return fact
 
 
-def _text(what: str, item: Any) -> None:
-    if (
-        not isinstance(item, str)
-        or not item
-        or item != item.strip()
-        or len(item.splitlines()) != 1
-        or "\0" in item
-    ):
-        allowed = "text of one line without NUL or space around it"
+def _require(what: str, item: Any, allowed: str, holds: bool) -> None:
+    """Raise ``ValueError`` with what was found unless the value is what is allowed."""
+    if not holds:
         raise ValueError(f"{what} must be {allowed}, found {describe(item)}")
+
+
+def _text(what: str, item: Any) -> None:
+    holds = isinstance(item, str) and [item.strip()] == item.splitlines()
+    allowed = "text of one line without NUL or space around it"
+    _require(what, item, allowed, holds and "\0" not in item)
 
 
 def check_date(item: Any) -> None:
     """Raise ``ValueError`` unless the value of ``valid_until`` is a day in ISO's form, or empty."""
-    if not isinstance(item, str) or (item and iso_day(item) is None):
-        raise ValueError(
-            f"'valid_until' must be a date such as 2028-07-14, found {describe(item)}"
-        )
+    holds = isinstance(item, str) and (not item or iso_day(item) is not None)
+    _require("'valid_until'", item, "a date such as 2028-07-14", holds)
 
 
 def check_language(item: Any) -> None:
     """Raise ``ValueError`` unless the value of ``language`` is a language tag, or empty."""
-    if item != "" and not (isinstance(item, str) and re.fullmatch(LANGUAGE_TAG, item)):
-        raise ValueError(
-            f"'language' must be a language tag such as de or pt-BR, found {describe(item)}"
-        )
+    holds = isinstance(item, str) and re.fullmatch(f"({LANGUAGE_TAG})?", item)
+    allowed = "a language tag such as de or pt-BR"
+    _require("'language'", item, allowed, bool(holds))
 
 
 def check_range(item: Any) -> tuple[float, float]:
@@ -214,11 +202,9 @@ def _shot(value: dict[str, Any]) -> Shot:
     for key, item in value.items():
         if key == "answer" and item is None:
             continue
-        if not isinstance(item, str) or not item.strip() or len(item.splitlines()) != 1:
-            allowed = "text of one line, not blank" + (
-                ", or null" if key == "answer" else ""
-            )
-            raise ValueError(f"{key!r} must be {allowed}, found {describe(item)}")
+        is_line = isinstance(item, str) and item.strip() and len(item.splitlines()) == 1
+        more = ", or null" if key == "answer" else ""
+        _require(repr(key), item, f"text of one line, not blank{more}", bool(is_line))
     if "valid_until" in value:
         check_date(value["valid_until"])
         if value["answer"] is not None:

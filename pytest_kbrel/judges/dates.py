@@ -10,10 +10,20 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-_MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
+_MONTHS = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
 _MONTH_OF = {
     form: number
     for number, name in enumerate(_MONTHS, start=1)

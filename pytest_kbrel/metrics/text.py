@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 
 from pytest_kbrel.metrics.base import Array, ratio
 
@@ -179,5 +180,5 @@ def cosine(queries: Array, documents: Array) -> Array:
     return _over(queries @ documents.T, *norms)
 
 
-def _over(products: Array, queries: Array, documents: Array) -> Array:
-    return np.nan_to_num(ratio(products, np.multiply.outer(queries, documents)))
+def _over(products: Array, *norms: npt.ArrayLike) -> Array:
+    return np.nan_to_num(ratio(products, np.multiply.outer(*norms)))

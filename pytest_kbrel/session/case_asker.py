@@ -135,7 +135,7 @@ class CaseAsker:
             with_moved_facts,
         )
         from pytest_kbrel.probes import parts_of, whole_result
-        from pytest_kbrel.probes.monitor.moved_cells import prompt_in
+        from pytest_kbrel.probes.monitor.cells import prompt_in
 
         facts = {fact.id: fact for fact in case.facts}
 

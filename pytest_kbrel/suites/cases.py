@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, SLICE_METRICS
 from pytest_kbrel.catalogue.probes import (
@@ -78,12 +78,16 @@ def probe_cases(
             raise whole.error(
                 f"no slice of {written.probe.name} has facts; allowed: facts of at least one relation"
             )
+    full = [name for name, facts in groups.items() if facts]
     for part in chosen:
+        if part.name not in groups:
+            raise part.node.error(
+                unknown("slice", part.name, full or groups, where=written.probe.name)
+            )
         if not groups[part.name]:
-            full = [name for name, facts in groups.items() if facts][:_SHOWN]
             fault, allowed = f"no fact for it in {world.path.name}", "at least 1 fact"
             if full:
-                allowed += f"; {', '.join(full)} have some"
+                allowed += f"; {', '.join(full[:_SHOWN])} have some"
             if written.unseen is None and written.probe.kind(part.name) == "unseen":
                 fault = f"no 'unseen' key under {written.probe.name}"
                 allowed = (
@@ -261,14 +265,6 @@ def _contexts(
     return min(settings.negatives, fewest)
 
 
-def _relation_groups(
-    written: WrittenProbe, world: World
-) -> dict[str, tuple[Fact, ...]]:
-    groups = {name: world.by_relation.get(name, ()) for name in world.relations}
-    _check_slices(written, groups)
-    return groups
-
-
 def _own_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, ...]]:
     groups: dict[str, list[Fact]] = {}
     rest = "other" if any(fact.group for fact in world.facts) else "all"
@@ -284,22 +280,14 @@ def _own_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, ..
                 fact, f"has the group {name!r}, which names the case over all groups"
             )
         groups.setdefault(name, []).append(fact)
-    _check_slices(written, groups)
     return {name: tuple(facts) for name, facts in groups.items()}
-
-
-def _check_slices(written: WrittenProbe, groups: Mapping[str, Sequence[Fact]]) -> None:
-    for part in written.slices or ():
-        if part.name not in groups:
-            full = [name for name, facts in groups.items() if facts]
-            raise part.node.error(
-                unknown("slice", part.name, full, where=written.probe.name)
-            )
 
 
 # Functions that return the facts of every slice a probe could have; those not chosen may be empty.
 _GROUPS: dict[Slicing, Callable[[WrittenProbe, World], dict[str, tuple[Fact, ...]]]] = {
-    "relation": _relation_groups,
+    "relation": lambda written, world: {
+        name: world.by_relation.get(name, ()) for name in world.relations
+    },
     "bucket": bucket_groups,
     "group": _own_groups,
     "knowledge": reliability_groups,

@@ -57,12 +57,6 @@ def reliability_groups(
             group = _group(fact, slice_by, world)
             for prompt in PROMPTS if chosen else PROMPTS[:1]:
                 groups.setdefault(slice_name(kind, group, prompt), []).append(fact)
-    for part in chosen:
-        if part.name not in groups:
-            full = [name for name in groups if groups[name]]
-            raise part.node.error(
-                unknown("slice", part.name, full or groups, where=written.probe.name)
-            )
     return {name: tuple(facts) for name, facts in groups.items()}
 
 

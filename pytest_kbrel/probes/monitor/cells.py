@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Sequence
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.words import is_unspaced
@@ -45,7 +44,6 @@ class Cell:
 
 ANCHOR = Cell(context="positive", frame=0)
 BASE = Cell(context="none", frame=0)
-Probabilities = Callable[[Cell], Sequence[float]]
 
 
 @record
@@ -163,6 +161,12 @@ def prompt_of(case: Case, fact: Fact, cell: Cell) -> str:
     It is the raw text, unless the suite has a wording of its own around it.
     """
     return template_of(case.settings).question(_framed(case, fact, cell))
+
+
+def prompt_in(case: Case, fact: Fact, name: str) -> str:
+    """Return the prompt of a fact in the cell of this name, as :func:`prompt_of` has it."""
+    context, _, frame = name.partition(":")
+    return prompt_of(case, fact, Cell(context=context, frame=int(frame)))
 
 
 def request_in(case: Case, fact: Fact, cell: Cell) -> GenerateRequest:

@@ -8,6 +8,7 @@ relation's statements.
 from __future__ import annotations
 
 import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -15,7 +16,6 @@ from pytest_kbrel.judges.replies import read_truth
 from pytest_kbrel.metrics import monitor as formulas
 from pytest_kbrel.probes.base import Answers, relation_of
 from pytest_kbrel.probes.monitor.cells import ANCHOR, Cell, Grid
-from pytest_kbrel.probes.monitor.moved_cells import moved_cells
 from pytest_kbrel.probes.prompts import check, fill
 from pytest_kbrel.records import (
     Ask,
@@ -23,6 +23,7 @@ from pytest_kbrel.records import (
     Fact,
     Generated,
     GenerateRequest,
+    MovedCell,
     MovedCells,
     Scored,
 )
@@ -82,12 +83,27 @@ class FactResult(ABC):
         )
 
     def moved(self) -> MovedCells:
-        """Return where the fact's probability moved most, once it has its outcome."""
+        """Return the primary anchor, and the frame and the wrong context that moved its probability most."""
+        anchor = self.probabilities(ANCHOR)
 
-        def text(cell: Cell) -> str:
-            return self.answer(cell).text
+        def distance(cell: Cell) -> float:
+            return formulas.pfd(anchor, [self.probabilities(cell)])
 
-        return moved_cells(self.fact, self.grid, self.probabilities, text)
+        return MovedCells(
+            fact_id=self.fact.id,
+            anchor=self._moved(ANCHOR),
+            frame=self._moved(max(self.grid.frames, key=distance)),
+            context=self._moved(max(self.grid.negatives, key=distance)),
+        )
+
+    def _moved(self, cell: Cell) -> MovedCell:
+        tokens = self.probabilities(cell)
+        return MovedCell(
+            # Interned: all facts of a run have the same few names.
+            cell=sys.intern(cell.name),
+            answer=self.answer(cell).text,
+            probability=sum(tokens) / len(tokens),
+        )
 
     def format_prompts(self) -> Iterator[tuple[str, str]]:
         """Yield the role and prompt of each question in another format; none unless the grid has ``formats``.

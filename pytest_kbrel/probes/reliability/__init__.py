@@ -67,7 +67,7 @@ def run(case: Case) -> ProbeRun:
     where they are asked, :data:`WRITTEN` where a model writes distractors, and :data:`ALIKE` where they were
     drawn by the kind of the answer.
     """
-    return (yield from _Probe(case).run())
+    return _Probe(case).run()
 
 
 class _Probe:
