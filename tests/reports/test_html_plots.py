@@ -7,10 +7,10 @@ import pytest
 
 from pytest_kbrel.records import GateResult, MetricValue, Outcome, Table
 from pytest_kbrel.reports.html.distributions import fact_plots
-from pytest_kbrel.reports.html.page import report_html
+from pytest_kbrel.reports.html.page import environment, report_html
 from pytest_kbrel.reports.html.plots import figure_plots, forest
 from pytest_kbrel.reports.html.sources import PublishedModel, Sources
-from pytest_kbrel.reports.html.svg import Drawing, cut
+from pytest_kbrel.reports.html.svg import Plot, Point
 
 MONITOR = (
     "kept",
@@ -74,6 +74,10 @@ def plots_of(run, **sources):
     }
 
 
+def drawn(plot):
+    return environment().get_template("drawings.html.j2").module.figure_of(plot)
+
+
 def test_a_run_without_figures_has_no_plots(empty_run, make_case):
     assert plots_of(empty_run) == {}
     assert 'id="plots"' not in report_html(empty_run)
@@ -128,7 +132,7 @@ def test_shares_of_buckets_are_weighted_by_their_facts(small_run, make_case):
         "tail 10 0.200 0.300 0.500",
     ]
     # Three shares of the run and as many of the baseline a row, and the three of the legend.
-    assert plot.drawing.count("<rect") == 2 * 6 + 3
+    assert drawn(plot).count("<rect") == 2 * 6 + 3
 
 
 def test_published_models_stand_behind_the_run_in_the_same_setting(
@@ -148,17 +152,20 @@ def test_published_models_stand_behind_the_run_in_the_same_setting(
     plots = plots_of(replace(small_run, cases=(overall,)), published=models)
     assert list(plots) == ["published-ncr-four-shot"]
     plot = plots["published-ncr-four-shot"]
-    assert plot.drawing.count('class="point paper"') == 1
-    assert "four-shot &lt;model&gt;: 0.300, 0.400" in plot.drawing
+    assert drawn(plot).count('class="point paper"') == 1
+    assert "four-shot &lt;model&gt;: 0.300, 0.400" in drawn(plot)
     assert plot.rows[0] == ("this run", "0.100", "0.200")
 
 
 def test_drawings_escape_what_they_are_told():
-    drawing = Drawing(10, '"><script>\x1b')
-    drawing.text(0, 0, "<b>")
-    drawing.circle((1, 1), 1, "point", "</title><script>")
-    text = drawing.markup()
-    assert 'aria-label="&quot;&gt;&lt;script&gt;\\x1b"' in text
-    assert "<b>" not in text
-    assert "<script" not in text
-    assert cut("x" * 99, 68) == "x" * 9 + "…"
+    words = '"><script>\x1b'
+    points = [Point((at, at), "</title><b>", label="<b>" * 9) for at in (0, 1)]
+    text = drawn(
+        Plot(
+            name="a", title=words, note=words, about=words, x=words, y=words,
+            heads=[words], rows=[[words]], points=points,
+        )
+    )  # fmt: skip
+    assert 'aria-label="&#34;&gt;&lt;script&gt;\\x1b"' in text
+    assert not re.search("<(b|script)>|\x1b", text)
+    assert ">&lt;b&gt;&lt;b&gt;&lt;b&gt;&lt;b&gt;&lt;b&gt;…</text>" in text

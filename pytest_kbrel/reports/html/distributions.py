@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pytest_kbrel.records import Outcome, Run, Table
 from pytest_kbrel.reports import view
 from pytest_kbrel.reports.formatting import count, number
-from pytest_kbrel.reports.html.svg import Plot, bars
+from pytest_kbrel.reports.html.svg import Plot
 
 _BINS = 10
 _SOLID = 0.8
@@ -64,14 +64,14 @@ def _anchors(tables: Sequence[Table], baseline: Sequence[Table]) -> Iterator[Plo
         name="anchors",
         title="Anchor probabilities",
         note=f"{solid} have a probability of {_SOLID:g} or more. Bars: this run; line: the baseline.",
-        drawing=bars(
-            f"Distribution of {len(now)} anchor probabilities in {_BINS} bins",
-            "probability of the right answer",
-            "share of facts",
-            shares,
-            [f"{_bin_name(at)}: {number(share)}" for at, share in enumerate(shares)],
-            [("outline", outline)] if before else [],
-        ),
+        about=f"Distribution of {len(now)} anchor probabilities in {_BINS} bins",
+        x="probability of the right answer",
+        y="share of facts",
+        bars=[
+            (share, f"{_bin_name(at)}: {number(share)}")
+            for at, share in enumerate(shares)
+        ],
+        lines=[("outline", outline)] if before else [],
         heads=("probability", "share", "baseline"),
         rows=tuple(
             (_bin_name(at), number(shares[at]), number(others[at] if before else None))
@@ -111,17 +111,14 @@ def _diagram(now: Sequence[_Bin], before: Sequence[_Bin]) -> Iterator[Plot]:
         title="Reliability diagram",
         note=f"{total} answers to questions that have one. On the dashed line a model is right as often as "
         "it is sure. The lines go through the mean probability of each bin; dotted is the baseline.",
-        drawing=bars(
-            f"Reliability diagram of {total} answers in ten bins of their probability",
-            "the answer's own probability",
-            "share of right answers",
-            [right for _, _, right in now],
-            [
-                f"{n} answers, probability {sure}, right {right}"
-                for n, sure, right in shown[:_BINS]
-            ],
-            [("move", [(0, 0), (1, 1)]), *(trace for trace in traces if trace[1])],
-        ),
+        about=f"Reliability diagram of {total} answers in ten bins of their probability",
+        x="the answer's own probability",
+        y="share of right answers",
+        bars=[
+            (height, f"{n} answers, probability {sure}, right {right}")
+            for (_, _, height), (n, sure, right) in zip(now, shown, strict=False)
+        ],
+        lines=[("move", [(0, 0), (1, 1)]), *(trace for trace in traces if trace[1])],
         heads=(
             "probability",
             "answers",

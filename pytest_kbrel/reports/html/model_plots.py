@@ -9,7 +9,7 @@ from pytest_kbrel.reports import comparison as side_by_side
 from pytest_kbrel.reports import view
 from pytest_kbrel.reports.comparison import Comparison, Scatter, Side
 from pytest_kbrel.reports.formatting import metric_title, number
-from pytest_kbrel.reports.html.svg import Marks, Plot, Point, Spot, scatter
+from pytest_kbrel.reports.html.svg import Marks, Plot, Point, Spot
 from pytest_kbrel.reports.phrases import correlation_text
 
 # So many plots of each kind are drawn: those over all slices come first.
@@ -34,12 +34,10 @@ def _scatter(comparison: Comparison, pair: Scatter, at: int) -> Plot:
         title=f"{x} and {y}, {pair.within}",
         note=f"A point is a model with its number in the table of models{colour}. "
         f"{correlation_text(pair.pearson, pair.spearman)}.{note}",
-        drawing=scatter(
-            f"{y} against {x} of {len(points)} models in {pair.within}",
-            x,
-            y,
-            [_point(side, spot, pair.nodeid, spot) for side, spot in points],
-        ),
+        about=f"{y} against {x} of {len(points)} models in {pair.within}",
+        x=x,
+        y=y,
+        points=[_point(side, spot, pair.nodeid, spot) for side, spot in points],
         heads=("model", x, y),
         rows=tuple(
             (f"{side.number} {side.short}", *map(number, spot)) for side, spot in points
@@ -107,17 +105,15 @@ def _scale(
         title=f"{title} by size, {where}",
         note=f"A point is one of {len(points)} models with its number in the table of models, a line a family "
         "in several sizes. The number of parameters is the recorded one; of a paper's models, that of the name.",
-        drawing=scatter(
-            f"{title} against the number of parameters of {len(points)} models, {where}",
-            "parameters",
-            title,
-            [
-                _point(side, spot, nodeid, [value])
-                for (side, value), spot in zip(points, spots, strict=True)
-            ],
-            curves=[curve for curve in families.values() if len(dict(curve)) > 1],
-            marks=_size_marks(min(sizes), max(sizes)),
-        ),
+        about=f"{title} against the number of parameters of {len(points)} models, {where}",
+        x="parameters",
+        y=title,
+        points=[
+            _point(side, spot, nodeid, [value])
+            for (side, value), spot in zip(points, spots, strict=True)
+        ],
+        lines=[("trace", line) for line in families.values() if len(dict(line)) > 1],
+        marks=_size_marks(min(sizes), max(sizes)),
         heads=("model", "family", "parameters", title),
         rows=tuple(
             (

@@ -72,6 +72,7 @@ def environment() -> Environment:
         loader=FunctionLoader(_dense), autoescape=True, undefined=StrictUndefined
     )
     made.filters |= {
+        "at": lambda value: f"{value:.1f}".removesuffix(".0"),
         "bound": formatting.bound,
         "line": lambda words, limit=_LONGEST: formatting.one_line(words, limit),
         "lines": _prompt_lines,
@@ -93,6 +94,7 @@ def environment() -> Environment:
         "metric": view.metric,
         "names_of": _names,
         "phrases": phrases,
+        "scale": Scale,
         "size_limit": SizeLimit,
         # One that stays as it is where the others are made smaller.
         "fixed_limit": SizeLimit,

@@ -18,21 +18,17 @@ from pytest_kbrel.reports.formatting import (
 )
 from pytest_kbrel.reports.html.sources import PublishedModel
 from pytest_kbrel.reports.html.svg import (
-    WIDTH,
-    Drawing,
     Marks,
     Plot,
     Point,
     Scale,
+    Shares,
     scale_over,
-    scatter,
 )
 
 _SHARES = {"accuracy": "right", "hallucination": "wrong", "missing": "missing"}
 # So many relations have a row, and so many a label: more hardly find a place.
 _MOST_RELATIONS, _MOST_LABELS = 60, 8
-# Where the bars of buckets begin.
-_BARS = 70
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,67 +136,41 @@ def _buckets(run: Run) -> Iterator[Plot]:
     by_bucket = {bucket: cases for bucket, cases in by_bucket.items() if cases}
     if not by_bucket:
         return
-    scale = Scale(0, 1, _BARS, WIDTH - 12)
-    height = 26 + 34 * len(by_bucket)
-    drawing = Drawing(
-        height + 34,
-        "Right, wrong and missing answers by popularity, the run above its baseline",
-    )
-    for at, word in enumerate(_SHARES.values()):
-        drawing.rect(_BARS + 64 * at, 4, 10, 10, word)
-        drawing.text(_BARS + 14 + 64 * at, 13, word)
-    rows = []
-    for at, (bucket, cases) in enumerate(by_bucket.items()):
-        top = 24 + 34 * at
-        facts = sum(case.n for case in cases)
-        drawing.text(0, top + 12, bucket)
-        drawing.text(0, top + 24, f"{facts} facts", "faint")
-        now, before = _shares(cases, "value"), _shares(cases, "baseline")
-        _stack(drawing, scale, top, 13, "now", now)
-        _stack(drawing, scale, top + 15, 8, "baseline", before)
-        rows.append((bucket, str(facts), *map(number, (*now, *before))))
-    drawing.x_axis(scale, 22, height - 2, "share of answers", scale.marks())
+    stacks = [
+        (
+            bucket,
+            sum(case.n for case in cases),
+            _shares(cases, "value"),
+            _shares(cases, "baseline"),
+        )
+        for bucket, cases in by_bucket.items()
+    ]
     words = tuple(_SHARES.values())
     yield Plot(
         name="buckets",
         title="Right, wrong and missing by popularity",
         note="The broad bar is this run, the narrow one below it the baseline.",
-        drawing=drawing.markup(),
+        about="Right, wrong and missing answers by popularity, the run above its baseline",
+        x="share of answers",
+        stacks=stacks,
         heads=("bucket", "facts", *words, *(f"{word}, baseline" for word in words)),
-        rows=tuple(rows),
+        rows=[
+            (bucket, str(facts), *(number(share) for _, share in (*now, *before)))
+            for bucket, facts, now, before in stacks
+        ],
     )
 
 
-def _shares(
-    cases: Sequence[CaseResult], of: Literal["value", "baseline"]
-) -> list[float | None]:
+def _shares(cases: Sequence[CaseResult], of: Literal["value", "baseline"]) -> Shares:
     """Return the shares of right, wrong and missing answers of all cases; ``None`` where not known of all."""
     facts = sum(case.n for case in cases) or 1
-    shares: list[float | None] = []
-    for name in _SHARES:
+    shares: list[tuple[str, float | None]] = []
+    for name, word in _SHARES.items():
         parts = [(case.n, getattr(view.metric(case, name), of)) for case in cases]
         is_known = all(share is not None for _, share in parts)
-        shares.append(
-            sum(n * share for n, share in parts) / facts if is_known else None
-        )
+        whole = sum(n * share for n, share in parts) / facts if is_known else None
+        shares.append((word, whole))
     return shares
-
-
-def _stack(
-    drawing: Drawing,
-    scale: Scale,
-    top: float,
-    tall: float,
-    who: str,
-    shares: Sequence[float | None],
-) -> None:
-    left = 0.0
-    for share, word in zip(shares, _SHARES.values(), strict=True):
-        if share is not None:
-            start, end = scale(left), scale(left + share)
-            title = f"{who} {word} {number(share)}"
-            drawing.rect(start, top, end - start, tall, word, title)
-            left += share
 
 
 def _point(
@@ -239,12 +209,10 @@ def _framing(run: Run) -> Iterator[Plot]:
         note=f"A point is one of {count(len(points), 'relation')} in this run, its ring the baseline's. "
         "Nearer to the lower left is steadier. Colour is the case's verdict.",
         # Failed relations come last, so that nothing covers them.
-        drawing=scatter(
-            f"PFD against IRD of {len(points)} relations; the baseline's are rings",
-            "PFD: how much the wording matters",
-            "IRD: how much a wrong context matters",
-            points[::-1],
-        ),
+        points=points[::-1],
+        about=f"PFD against IRD of {len(points)} relations; the baseline's are rings",
+        x="PFD: how much the wording matters",
+        y="IRD: how much a wrong context matters",
         heads=("relation", "PFD", "baseline's", "IRD", "baseline's"),
         rows=tuple(rows[:_MOST_RELATIONS]),
     )
@@ -285,12 +253,10 @@ def _beside_published(
             title=f"{titles[0]} and {titles[1]} beside published models",
             note=f"Grey: {len(models)} models of Zheng et al. (arXiv 2407.13578), {setting}, on their own "
             "questions. The other point is this run, the ring its baseline. Upper right is better.",
-            drawing=scatter(
-                f"{titles[0]} against {titles[1]} beside {len(models)} published models",
-                f"{titles[0]}, known facts",
-                f"{titles[1]}, unseen knowledge",
-                [*papers, _point(across, up, "this run", _tone(case))],
-            ),
+            about=f"{titles[0]} against {titles[1]} beside {len(models)} published models",
+            x=f"{titles[0]}, known facts",
+            y=f"{titles[1]}, unseen knowledge",
+            points=[*papers, _point(across, up, "this run", _tone(case))],
             heads=("model", *titles),
             rows=(
                 ("this run", number(across.value), number(up.value)),
