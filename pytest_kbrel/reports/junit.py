@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from pytest_kbrel.outputs import new_file
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import CaseResult, Judgement, MetricValue, Run
+from pytest_kbrel.records import CaseResult, Judgement, Run
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.changes import changes_headline
 from pytest_kbrel.reports.formatting import number, one_line
@@ -44,8 +44,11 @@ def case_properties(result: CaseResult) -> list[tuple[str, str]]:
     if result.label:
         relation = view.relation_title(result.slice, result.label)
         properties.append(("relation", relation))
-    for value in _key_figures(result):
-        properties.append((value.name, number(value.value, 4)))
+    properties += [
+        (value.name, number(value.value, 4))
+        for value in view.key_figures(result)
+        if value.value is not None
+    ]
     if result.lost or result.gained:
         properties.append(("facts_lost", str(len(result.lost))))
         properties.append(("facts_gained", str(len(result.gained))))
@@ -63,11 +66,6 @@ def case_properties(result: CaseResult) -> list[tuple[str, str]]:
         terms = f"until {waiver.expires} by {waiver.owner}: {waiver.reason}"
         properties.append(("waiver", terms))
     return _named(properties)
-
-
-def _key_figures(case: CaseResult) -> list[MetricValue]:
-    values = (view.metric(case, name) for name in view.key_metrics(case))
-    return [value for value in values if value is not None and value.value is not None]
 
 
 def _named(properties: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -111,7 +109,8 @@ def _overall(run: Run) -> Iterator[tuple[str, str]]:
     figures = view.named_apart(
         (f"{case.probe}_{case.slice}_{value.name}", case, value.value)
         for case in view.aggregates(run)
-        for value in _key_figures(case)
+        for value in view.key_figures(case)
+        if value.value is not None
     )
     yield from ((name, number(value, 4)) for name, value in figures)
 

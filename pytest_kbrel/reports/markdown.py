@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import CaseResult, Change, Run
+from pytest_kbrel.records import CaseResult, Change, MetricValue, Run
 from pytest_kbrel.reports import phrases, reasons, view
 from pytest_kbrel.reports.bounded import Part, bounded_text, total_size
 from pytest_kbrel.reports.changes import (
@@ -147,19 +147,16 @@ def _table(run: Run) -> Iterator[str]:
     for case in _in_order(run):
         words = phrases.verdict_words(case, run)
         word = words if case.verdict == "pass" else f"**{words}**"
-        figures = [_figure(case, name) for name in view.key_metrics(case)]
+        figures = "<br>".join(_figure(case, one) for one in view.key_figures(case))
         name = markdown_text(names[case.nodeid])
-        yield f"| {word} | {name} | {case.n} | {'<br>'.join(filter(None, figures))} |"
+        yield f"| {word} | {name} | {case.n} | {figures} |"
 
 
-def _figure(case: CaseResult, name: str) -> str:
-    value, controls = view.metric(case, name), phrases.controls(case, name)
-    if value is None:
-        return ""
-    figure = f"{name} {with_interval(value.value, value.low, value.high)}"
+def _figure(case: CaseResult, value: MetricValue) -> str:
+    figure = f"{value.name} {with_interval(value.value, value.low, value.high)}"
     if value.delta is not None:
         figure += f" ({signed(value.delta)})"
-    if controls:
+    if controls := phrases.controls(case, value.name):
         figure += f" (controls: {controls})"
     return markdown_text(figure)
 

@@ -22,6 +22,8 @@ _LONGEST = 300
 _SLACK = 1e-9
 _DIGITS = re.compile(r"([0-9]{1,18})")
 
+Natural = tuple[tuple[int, int, str], ...]
+
 
 def gate_reason(case: CaseResult, gate: GateResult) -> str:
     """Return one short sentence on what was observed and allowed: ``UR 0.945 to 0.205, allowed 0.05``.
@@ -113,12 +115,12 @@ def deciding(run: Run) -> tuple[CaseResult, ...]:
     )
 
 
-def failed_first(case: CaseResult) -> tuple[object, ...]:
+def failed_first(case: CaseResult) -> tuple[int, Natural]:
     """Return a key that sorts cases by verdict, the worst first, then by name, P2 before P10."""
     return (SEVERITY.index(case.verdict), natural(case.nodeid))
 
 
-def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+def natural(text: str) -> Natural:
     """Return a key that sorts names with their numbers by value."""
     parts = _DIGITS.split(text)
     # Every second part is one of digits.

@@ -99,6 +99,12 @@ def key_metrics(case: CaseResult) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(wanted + gated) if name in figures)
 
 
+def key_figures(case: CaseResult) -> list[MetricValue]:
+    """Return the headline metrics of a case."""
+    values = {value.name: value for value in case.metrics}
+    return [values[name] for name in key_metrics(case)]
+
+
 def columns_of(
     cases: Iterable[CaseResult], probe: Probe | None
 ) -> tuple[list[str], list[str]]:

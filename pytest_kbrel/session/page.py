@@ -15,7 +15,7 @@ from pytest_kbrel.outputs import write_text
 from pytest_kbrel.records import PUBLISHED, Run, Table
 from pytest_kbrel.reports import OUTCOMES, PAGE, REPORT, RESPONSES
 from pytest_kbrel.reports.html.page import report_html
-from pytest_kbrel.reports.html.sources import PublishedModel, Sources
+from pytest_kbrel.reports.html.plots import Published
 from pytest_kbrel.reports.json_report import check_file, read_report
 from pytest_kbrel.reports.recorded import run_of
 
@@ -26,16 +26,15 @@ _PUBLISHED_FIGURES = {"ncr", "nccr"}
 
 def page_of(run: Run, baseline: Baseline | None, folder: Path) -> str:
     """Return the page of ``run``, whose responses are in ``folder``."""
-    responses = folder / RESPONSES
     measured = {
         value.name for case in run.cases if case.aggregate for value in case.metrics
     }
-    sources = Sources(
+    return report_html(
+        run,
         baseline=_tables_of(run, baseline),
-        responses=responses if responses.is_file() else None,
-        published=_published_models() if measured & _PUBLISHED_FIGURES else (),
+        responses=folder / RESPONSES,
+        published=_published_models() if measured & _PUBLISHED_FIGURES else {},
     )
-    return report_html(run, sources)
 
 
 def rebuild_page(folder: Path, rootdir: Path) -> tuple[Path, list[str]]:
@@ -114,23 +113,18 @@ def _tables_of(run: Run, baseline: Baseline | None) -> Mapping[str, Table]:
     }
 
 
-def _published_models() -> tuple[PublishedModel, ...]:
+def _published_models() -> Published:
     """Return the models of the paper on reliable knowledge bases, in each of its settings."""
     folders = (resources.baselines(),)
-    models = []
+    models: dict[tuple[str, str], Mapping[str, float]] = {}
     for name in published_names(folders):
         if not name.startswith(_RELIABILITY):
             continue
         baseline = read_published(name, folders)
-        case, settings = (
-            baseline.cases.get("reliability[overall]"),
-            dict(baseline.settings),
-        )
+        case = baseline.cases.get("reliability[overall]")
+        settings = dict(baseline.settings)
         if isinstance(case, PublishedCase):
-            figures = {figure.name: figure.value for figure in case.figures}
-            models.append(
-                PublishedModel(
-                    name=settings["model"], setting=settings["setting"], figures=figures
-                )
-            )
-    return tuple(models)
+            models[settings["model"], settings["setting"]] = {
+                figure.name: figure.value for figure in case.figures
+            }
+    return models

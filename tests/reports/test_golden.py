@@ -26,7 +26,6 @@ from pytest_kbrel.records import (
 from pytest_kbrel.reports.comment import comment_markdown
 from pytest_kbrel.reports.html.comparison import comparison_html
 from pytest_kbrel.reports.html.page import report_html
-from pytest_kbrel.reports.html.sources import Sources
 from pytest_kbrel.reports.json_report import report_dict, schema
 from pytest_kbrel.reports.junit import write_junit
 from pytest_kbrel.reports.markdown import summary_markdown
@@ -209,7 +208,7 @@ def text_of(page):
 
 def page():
     base = {red().cases[0].nodeid: monitored(0.01)}
-    return text_of(report_html(with_facts(red()), Sources(baseline=base)))
+    return text_of(report_html(with_facts(red()), baseline=base))
 
 
 def compared():

@@ -9,7 +9,6 @@ from pytest_kbrel.records import GateResult, MetricValue, Outcome, Table
 from pytest_kbrel.reports.html.distributions import fact_plots
 from pytest_kbrel.reports.html.page import environment, report_html
 from pytest_kbrel.reports.html.plots import figure_plots, forest
-from pytest_kbrel.reports.html.sources import PublishedModel, Sources
 from pytest_kbrel.reports.html.svg import Plot, Point
 
 MONITOR = (
@@ -66,12 +65,9 @@ def with_facts(run):
     )
 
 
-def plots_of(run, **sources):
-    of = Sources(**sources)
-    return {
-        plot.name: plot
-        for plot in (*figure_plots(run, of.published), *fact_plots(run, of.baseline))
-    }
+def plots_of(run, published=()):
+    plots = (*figure_plots(run, dict(published)), *fact_plots(run, {}))
+    return {plot.name: plot for plot in plots}
 
 
 def drawn(plot):
@@ -143,12 +139,10 @@ def test_published_models_stand_behind_the_run_in_the_same_setting(
     overall = make_case(
         "reliability", "overall", "fail", values, aggregate=True, members=members
     )
-    models = tuple(
-        PublishedModel(
-            name=f"{setting} <model>", setting=setting, figures={"ncr": 0.3, "ur": 0.4}
-        )
+    models = {
+        (f"{setting} <model>", setting): {"ncr": 0.3, "ur": 0.4}
         for setting in ("zero-shot", "four-shot")
-    )
+    }
     plots = plots_of(replace(small_run, cases=(overall,)), published=models)
     assert list(plots) == ["published-ncr-four-shot"]
     plot = plots["published-ncr-four-shot"]

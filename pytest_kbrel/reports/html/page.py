@@ -6,14 +6,15 @@ import base64
 import functools
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from itertools import chain, count, islice
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
-from pytest_kbrel.catalogue.verdicts import SEVERITY
-from pytest_kbrel.records import CaseResult, MetricValue, Run
+from pytest_kbrel.records import CaseResult, MetricValue, Run, Table
 from pytest_kbrel.reports import formatting, phrases, reasons, view
 from pytest_kbrel.reports.changes import (
     changed_facts,
@@ -23,10 +24,8 @@ from pytest_kbrel.reports.changes import (
 )
 from pytest_kbrel.reports.html.cases import worst_facts
 from pytest_kbrel.reports.html.distributions import fact_plots
-from pytest_kbrel.reports.html.plots import figure_plots, forest
-from pytest_kbrel.reports.html.sources import Sources
+from pytest_kbrel.reports.html.plots import Published, figure_plots, forest
 from pytest_kbrel.reports.html.svg import Scale
-from pytest_kbrel.reports.view import Group
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -42,13 +41,22 @@ _DETAILS, _LEAST_PASSING = 1_500_000, 400_000
 _METRICS = {**METRICS, **CHANGE_METRICS, **SHOWN_ONLY}
 
 
-def report_html(run: Run, sources: Sources | None = None) -> str:
+def report_html(
+    run: Run,
+    *,
+    baseline: Mapping[str, Table] = MappingProxyType({}),
+    responses: Path | None = None,
+    published: Published = MappingProxyType({}),
+) -> str:
     """Return the page of ``run``, self-contained; everything a model or a file says is escaped.
 
-    Without ``sources`` it shows what the run itself holds. Lists are cut so that the page stays below
-    :data:`LARGEST` bytes.
+    ``baseline`` are the outcomes of the baseline by node id, ``responses`` is the file with the recorded
+    responses of the run, ``published`` are models of a paper; what is missing has no plot and no list. Lists
+    are cut so that the page stays below :data:`LARGEST` bytes.
     """
-    return fitted("report", page_data(run, sources))
+    plots = [*figure_plots(run, published), *fact_plots(run, baseline)]
+    worst = worst_facts(run, responses)
+    return fitted("report", _data(run) | {"plots": plots, "worst_facts": worst})
 
 
 def fitted(template: str, data: dict[str, Any]) -> str:
@@ -94,6 +102,7 @@ def environment() -> Environment:
         "metric": view.metric,
         "names_of": _names,
         "phrases": phrases,
+        "view": view,
         "scale": Scale,
         "size_limit": SizeLimit,
         # One that stays as it is where the others are made smaller.
@@ -191,9 +200,8 @@ def anchors(run: Run) -> dict[str, str]:
     return by_case
 
 
-def page_data(run: Run, sources: Sources | None) -> dict[str, Any]:
-    """Return what the templates show of ``run`` and ``sources``; an empty list has no section."""
-    sources = sources or Sources()
+def _data(run: Run) -> dict[str, Any]:
+    """Return what the templates show of ``run``; an empty list has no section."""
     slices, ordered, groups = view.slices(run), view.ordered(run), view.groups(run)
     return {
         "run": run,
@@ -201,14 +209,8 @@ def page_data(run: Run, sources: Sources | None) -> dict[str, Any]:
         "names": view.names(run),
         "anchors": anchors(run),
         "deciding": reasons.deciding(run),
-        "verdict": view.verdict(run),
         "model": view.model_name(run),
-        "headline": view.headline(run),
-        "against": view.baseline_note(run),
         "sentence": changes_headline(run),
-        "open": view.not_excluded(run),
-        "about": phrases.run_notes(run),
-        "identity": _identity(run),
         "problems": [*filter(None, [phrases.partial_note(run)]), *sorted(run.problems)],
         "aggregates": view.aggregates(run),
         "moved": changed_facts(run),
@@ -217,64 +219,29 @@ def page_data(run: Run, sources: Sources | None) -> dict[str, Any]:
             (
                 group,
                 [(name, view.better(group.cases, name)) for name in group.metrics],
-                _failed_first(group),
+                sorted(group.labelled, key=lambda one: reasons.failed_first(one[0])),
             )
-            for group in sorted(groups, key=_worst_of)
+            for group in sorted(
+                groups,
+                key=lambda group: min(map(reasons.failed_first, group.cases))[0],
+            )
         ],
         "words": [word for word, cases in view.verdict_counts(run).items() if cases],
         "forest": forest(run),
-        "plots": [
-            *figure_plots(run, sources.published),
-            *fact_plots(run, sources.baseline),
-        ],
-        "worst_facts": worst_facts(run, sources.responses),
-        # All that were not run have one and the same reason.
-        "unrun": phrases.not_run_note(run),
         "room": _room(slices),
-        "shown_metrics": _shown_metrics,
         "measured": [
             (group, _names(case.metrics for case in group.cases))
             for group in groups
             if any(case.metrics for case in group.cases)
         ],
         "checked": [case for case in ordered if case.integrity],
-        "correlated": view.correlation_pairs(run),
     }
-
-
-def _identity(run: Run) -> Iterator[tuple[str, str]]:
-    if (model := run.model) is not None:
-        yield "architecture", model.architecture
-        yield "parameters", f"{model.parameters:,}"
-        yield "backend", f"{model.backend} {model.backend_version}".strip()
-        yield "dtype, device", ", ".join(filter(None, (model.dtype, model.device)))
-        yield "derived by", model.derived
-        yield "weights", model.weights_digest[:16]
-        yield "tokenizer", model.tokenizer_digest[:16]
-        yield "quantisation", model.quantisation
-        yield "decoding", model.decoding
-        yield "prompts", phrases.prompt_form(model)
-        yield "said of prompts", model.prompting
-    yield from view.helper_models(run)
-    yield "made", run.created
-    yield "pytest-kbrel", run.kbrel_version
-    yield "exit status", str(run.exit_status)
 
 
 def _meaning(metric: str) -> str:
     """Return the first sentence on what a metric is; empty for a name that is none of a metric."""
     about = _METRICS[metric].about if metric in _METRICS else ""
     return about.partition(". ")[0].removesuffix(".")
-
-
-def _failed_first(group: Group) -> list[tuple[CaseResult, str]]:
-    return sorted(
-        group.labelled, key=lambda labelled: reasons.failed_first(labelled[0])
-    )
-
-
-def _worst_of(group: Group) -> int:
-    return min(SEVERITY.index(case.verdict) for case in group.cases)
 
 
 def _room(cases: Sequence[CaseResult]) -> dict[str, int]:
@@ -288,12 +255,6 @@ def _room(cases: Sequence[CaseResult]) -> dict[str, int]:
         "all_failing": all_failing,
         "all_passing": _DETAILS - all_failing,
     }
-
-
-def _shown_metrics(case: CaseResult) -> list[MetricValue]:
-    """Return the metrics that a case's details show."""
-    names = view.key_metrics(case)
-    return [value for value in case.metrics if value.name in names]
 
 
 def _names(records: Iterable[Iterable[Any]]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +16,6 @@ from pytest_kbrel.reports.formatting import (
     metric_title,
     number,
 )
-from pytest_kbrel.reports.html.sources import PublishedModel
 from pytest_kbrel.reports.html.svg import (
     Marks,
     Plot,
@@ -26,6 +25,8 @@ from pytest_kbrel.reports.html.svg import (
     scale_over,
 )
 
+# Figures over all slices of models of a paper, by name of the model and setting it was asked in.
+Published = Mapping[tuple[str, str], Mapping[str, float]]
 _SHARES = {"accuracy": "right", "hallucination": "wrong", "missing": "missing"}
 # So many relations have a row, and so many a label: more hardly find a place.
 _MOST_RELATIONS, _MOST_LABELS = 60, 8
@@ -65,9 +66,9 @@ def forest(run: Run) -> Forest:
     """Return the differences to the baseline of all key metrics."""
     ranked: list[tuple[int, object, Difference]] = []
     for case in view.ordered(run):
-        for name in view.key_metrics(case):
-            gate, value = _gate_on(case, name), view.metric(case, name)
-            if value is not None and (row := _difference(case, value, gate)):
+        for value in view.key_figures(case):
+            gate = _gate_on(case, value.name)
+            if row := _difference(case, value, gate):
                 rank = SEVERITY.index(gate.verdict) if gate else len(SEVERITY)
                 ranked.append((rank, reasons.natural(case.nodeid), row))
     rows = [row for *_, row in sorted(ranked, key=lambda one: one[:2])]
@@ -110,7 +111,7 @@ def _tone(case: CaseResult) -> str:
     return case.verdict.replace(" ", "-")
 
 
-def figure_plots(run: Run, published: Sequence[PublishedModel]) -> Iterator[Plot]:
+def figure_plots(run: Run, published: Published) -> Iterator[Plot]:
     """Yield the plots that there are figures for."""
     yield from _buckets(run)
     yield from _framing(run)
@@ -228,9 +229,7 @@ def _prompt_of(case: CaseResult) -> str:
     return next((setting for setting in settings if setting != "auto"), "zero-shot")
 
 
-def _beside_published(
-    run: Run, published: Sequence[PublishedModel], x: str, y: str
-) -> Iterator[Plot]:
+def _beside_published(run: Run, published: Published, x: str, y: str) -> Iterator[Plot]:
     """Yield two figures over all slices before those of the models of the paper in the same setting."""
     titles = metric_title(x), metric_title(y)
     for case in view.aggregates(run):
@@ -239,9 +238,9 @@ def _beside_published(
             continue
         setting = _prompt_of(case)
         models = [
-            (model.name, (model.figures[x], model.figures[y]))
-            for model in published
-            if model.setting == setting and {x, y} <= set(model.figures)
+            (name, (figures[x], figures[y]))
+            for (name, asked), figures in published.items()
+            if asked == setting and {x, y} <= set(figures)
         ]
         papers = [
             Point(at, f"{name}: {number(at[0])}, {number(at[1])}", "paper")

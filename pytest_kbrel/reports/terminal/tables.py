@@ -71,15 +71,14 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
         )
         if why := phrases.unmeasured_note(case):
             yield from wrapped(why, width, markup=markup)
-        shown = view.key_metrics(case)
-        wide = max((16, *map(len, shown)))
-        for value in case.metrics:
-            if value.name in shown:
-                figure = with_interval(value.value, value.low, value.high)
-                note = value.note if value.value is None else phrases.unsure(value)
-                parts = (figure, phrases.moved(value), one_line(note, 200))
-                text = " ".join(filter(None, parts))
-                yield f"    {one_line(value.name):<{wide}} {text}", markup
+        shown = view.key_figures(case)
+        wide = max((16, *(len(value.name) for value in shown)))
+        for value in shown:
+            figure = with_interval(value.value, value.low, value.high)
+            note = value.note if value.value is None else phrases.unsure(value)
+            parts = (figure, phrases.moved(value), one_line(note, 200))
+            text = " ".join(filter(None, parts))
+            yield f"    {one_line(value.name):<{wide}} {text}", markup
     yield "", PLAIN
 
 
