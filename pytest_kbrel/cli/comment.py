@@ -43,18 +43,14 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.reports.comment import STATED, check_stated, comment_markdown
+    from pytest_kbrel.reports.comment import comment_markdown
     from pytest_kbrel.reports.recorded import read_run
 
-    stated = {option: getattr(options, option) for option in STATED}
-    for option, text in stated.items():
-        try:
-            check_stated(option, text)
-        except ValueError as error:
-            raise KbrelError(f"--{option}: {error}") from None
     run = read_run(options.report)
     try:
-        text = comment_markdown(run, **stated)
+        text = comment_markdown(
+            run, name=options.name, link=options.link, commit=options.commit
+        )
     except ArithmeticError as error:
         raise KbrelError(
             f"{options.report}: its figures are none that a run writes: {error}; allowed: a report as a run "

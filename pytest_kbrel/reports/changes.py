@@ -13,7 +13,6 @@ from pytest_kbrel.records import (
     BUCKETS,
     CaseResult,
     Change,
-    Divergence,
     Run,
     record,
     sparse,
@@ -187,16 +186,14 @@ def churn_text(run: Run) -> str:
         else ""
     )
     moved = [churn.divergence for churn in churns if churn.divergence is not None]
-    return "; ".join(filter(None, (text, _divergence_text(moved) if moved else "")))
-
-
-def _divergence_text(moved: Sequence[Divergence]) -> str:
-    """Return the divergence over all slices: ``KL 0.031 nats, top-1 agreement 0.974``."""
+    if not moved:
+        return text
     kl = sum(of.kl * of.facts for of in moved) / sum(of.facts for of in moved)
     agreed = sum(of.top1_agreement * of.positions for of in moved) / sum(
         of.positions for of in moved
     )
-    return f"KL {number(kl)} nats, top-1 agreement {number(agreed)}"
+    divergence = f"KL {number(kl)} nats, top-1 agreement {number(agreed)}"
+    return f"{text}; {divergence}" if text else divergence
 
 
 def _worst(run: Run, changes: ChangedFacts) -> str:
@@ -210,13 +207,15 @@ def _worst(run: Run, changes: ChangedFacts) -> str:
 
 def fact_cells(change: Change, limit: int = 160) -> dict[str, str]:
     """Return what tables of facts say of a change, by the heading of the column; empty where not known."""
+    relation = relation_title(change.relation, change.label)
+    known = filter(None, (relation, change.bucket))
     return {
         "question": one_line(change.question, limit),
         "expected": expected_text(change.expected, limit),
         "old answer": answer_text(change.old_answer, limit),
         "new answer": answer_text(change.new_answer, limit),
-        "anchor": probability(change),
-        "from": origin(change),
+        "anchor": _probability(change),
+        "from": ", ".join(one_line(part, _LONGEST) for part in known),
     }
 
 
@@ -230,15 +229,7 @@ def fact_columns(changes: Sequence[Change]) -> list[str]:
     ]
 
 
-def origin(change: Change) -> str:
-    """Return relation and bucket of a fact, those that are known: ``P36 capital, tail``."""
-    relation = relation_title(change.relation, change.label)
-    return ", ".join(
-        one_line(part, _LONGEST) for part in (relation, change.bucket) if part
-    )
-
-
-def probability(change: Change) -> str:
+def _probability(change: Change) -> str:
     """Return how the anchor's probability moved, ``0.912 → 0.401 (-0.511)``; empty where it is unknown."""
     old, new = change.old_probability, change.new_probability
     if old is None and new is None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import Judgement, Run
 from pytest_kbrel.reports import reasons, view
 from pytest_kbrel.reports.bounded import Part, bounded_text
@@ -28,7 +29,7 @@ _WIDTH = 160
 _REASON = 300
 _WHERE = " in `report.html`"
 # What a user may state of a comment: its form, and that in words.
-STATED = {
+_STATED = {
     "name": (
         r"[A-Za-z0-9._-]{1,60}",
         "up to 60 letters, digits, '.', '-' and '_'",
@@ -84,16 +85,6 @@ def comment_text(text: str, limit: int = _WIDTH) -> str:
     return _REFERENCE.sub(r"\g<0>&#8203;", markdown_text(text, limit))
 
 
-def check_stated(option: str, text: str) -> None:
-    """Check what a user states of a comment: ``name``, ``link`` or ``commit``; all may be empty.
-
-    Raises ``ValueError`` on what is none.
-    """
-    form, allowed = STATED[option]
-    if text and not re.fullmatch(form, text):
-        raise ValueError(f"found {text!r}; allowed: {allowed}")
-
-
 def comment_markdown(
     run: Run, *, name: str = "", link: str = "", commit: str = ""
 ) -> str:
@@ -101,10 +92,12 @@ def comment_markdown(
 
     It has at most :data:`LARGEST` characters: rows are left out where they do not fit, and a line says how
     many. ``name`` tells the comments of several gates on one pull request apart: the next run finds its own
-    by the first line. Raises ``ValueError`` as :func:`check_stated` does.
+    by the first line. Raises :class:`KbrelError` where name, link or commit are none.
     """
     for option, text in (("name", name), ("link", link), ("commit", commit)):
-        check_stated(option, text)
+        form, allowed = _STATED[option]
+        if text and not re.fullmatch(form, text):
+            raise KbrelError(f"--{option}: found {text!r}; allowed: {allowed}")
     verdict = view.verdict(run)
     is_open = run.shard is not None and verdict == "inconclusive"
     named = f": {name}" if name else ""

@@ -69,7 +69,7 @@ _SHARES = {
 ANCHOR = "anchor_prob"
 # Of these so many are needed; of the others so many are allowed.
 _LEAST = ("answered", "below_random", "first_token", ANCHOR)
-_UNMATCHED = {
+UNMATCHED = {
     "added": "not in the baseline",
     "unasked": "not asked in this run",
     "unanswered": "without a usable response in this run",
@@ -283,17 +283,10 @@ def _used(share: Share) -> float:
     return 0.0 if not used else used / allowed if allowed else 1.0
 
 
-def unmatched_lists(facts: Unmatched) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield why facts have no partner in the baseline, with their ids."""
-    for name, words in _UNMATCHED.items():
-        if ids := getattr(facts, name):
-            yield words, ids
-
-
 def unmatched(*of_cases: Unmatched) -> str:
     """Return how many facts have no partner in the baseline, each once, and why; empty where all have one."""
     parts = []
-    for name, words in _UNMATCHED.items():
+    for name, words in UNMATCHED.items():
         ids = {fact for facts in of_cases for fact in getattr(facts, name)}
         if ids:
             parts.append(f"{count(len(ids), 'fact')} {words}")

@@ -205,8 +205,9 @@ def test_the_command_prints_or_writes(small_run, tmp_path, capsys):
     ],
 )
 def test_bad_input_is_refused_with_what_is_allowed(
-    arguments, message, capsys, tmp_path, monkeypatch
+    arguments, message, capsys, tmp_path, monkeypatch, small_run
 ):
+    run_of(tmp_path / "x", small_run)
     monkeypatch.chdir(tmp_path)
     assert main(["comment", *arguments]) == 2
     assert message in capsys.readouterr().err

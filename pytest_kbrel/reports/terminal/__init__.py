@@ -42,8 +42,10 @@ def terminal_lines(
     lines = [
         *(full_tables(run, width) if verbosity > 0 else ()),
         *_head(run, width, verbosity, is_first=is_first),
-        *_body(run, width, verbosity),
     ]
+    body = [*case_lines(run, width, brief=verbosity < 0), *waiver_lines(run, width)]
+    if body:
+        lines += [("", PLAIN), *body]
     fitted = [(fit(printable(text), width), markup) for text, markup in lines]
     if verbosity >= 0 and steps:
         wide = max(len(what) for what, _ in steps)
@@ -101,10 +103,3 @@ def _head(run: Run, width: int, verbosity: int, *, is_first: bool) -> Iterator[L
         )
     if note := phrases.partial_note(run):
         yield from wrapped(note, width, "", VERDICTS["inconclusive"].markup)
-
-
-def _body(run: Run, width: int, verbosity: int) -> Iterator[Line]:
-    lines = [*case_lines(run, width, brief=verbosity < 0), *waiver_lines(run, width)]
-    if lines:
-        yield "", PLAIN
-        yield from lines

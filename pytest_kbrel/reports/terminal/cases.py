@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from pytest_kbrel.catalogue.verdicts import VERDICTS
-from pytest_kbrel.records import CaseResult, Change, Judgement, Outcome, Run
+from pytest_kbrel.records import CaseResult, Change, Judgement, Run
 from pytest_kbrel.reports import phrases, reasons, view
 from pytest_kbrel.reports.changes import examples
 from pytest_kbrel.reports.formatting import answer_text, count, expected_text, one_line
@@ -15,7 +14,7 @@ from pytest_kbrel.reports.moved_facts import moved_fact, moved_text
 from pytest_kbrel.reports.terminal.lines import Line, row, wrapped
 
 # So many entries stand on the first screen.
-MOST_ENTRIES = 8
+_MOST_ENTRIES = 8
 # So many cases of an entry are named.
 _MOST_NAMES = 3
 # From how many cases on one reason is told once; the figures of failed and open cases differ.
@@ -24,46 +23,37 @@ _LONGEST_QUESTION, _LONGEST_ANSWER = 120, 60
 _FIGURES = re.compile(r"\d[\d.,]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Cases with one verdict for one reason, the one that missed its bound by most first."""
-
-    verdict: Judgement
-    reason: str
-    cases: tuple[CaseResult, ...]
-
-
 def case_lines(run: Run, width: int, *, brief: bool) -> Iterator[Line]:
     """Yield the cases that need eyes, the worst first; ``brief`` leaves out the examples."""
-    entries = list(case_entries(run))
-    column = max((len(_word(entry)) for entry in entries), default=0) + 2
+    entries = list(_entries(run))
+    words = [VERDICTS[cases[0].verdict].shown.upper() for _, cases in entries]
+    column = max(map(len, words), default=0) + 2
     names, told = view.names(run), False
-    for entry in entries[:MOST_ENTRIES]:
-        title = _title(entry, names)
-        head = f"{title}: {entry.reason}" if brief else title
-        yield from row(
-            _word(entry), head, width, column, VERDICTS[entry.verdict].markup
-        )
+    for word, (reason, cases) in zip(words[:_MOST_ENTRIES], entries, strict=False):
+        title = one_line(names[cases[0].nodeid], 200)
+        if cases[1:]:
+            shown = [one_line(names[case.nodeid], 80) for case in cases[:_MOST_NAMES]]
+            more = len(cases) - len(shown)
+            title = f"{len(cases)} cases: {', '.join(shown)}"
+            title += f" and {more} more" if more else ""
+        head = f"{title}: {reason}" if brief else title
+        yield from row(word, head, width, column, VERDICTS[cases[0].verdict].markup)
         if brief:
             continue
-        yield from wrapped(entry.reason, width)
+        yield from wrapped(reason, width)
         # What a figure over several cases lost is what they lost.
-        if not (told and entry.cases[0].aggregate) and (
-            text := example(entry.cases[0], run)
-        ):
+        if not (told and cases[0].aggregate) and (text := example(cases[0], run)):
             yield from wrapped(text, width)
             told = True
-    rest = [case for entry in entries[MOST_ENTRIES:] for case in entry.cases]
-    if rest:
-        yield from wrapped(
-            f"and {count(len(rest), 'more case')} that did not pass", width, ""
-        )
+    if rest := sum(len(cases) for _, cases in entries[_MOST_ENTRIES:]):
+        text = f"and {count(rest, 'more case')} that did not pass"
+        yield from wrapped(text, width, "")
     if stopped := phrases.not_run_note(run):
         yield from row("NOT RUN", stopped, width, max(column, len("NOT RUN") + 2))
 
 
-def case_entries(run: Run) -> Iterator[Entry]:
-    """Yield the cases that did not pass and are not waived, those of one cause together."""
+def _entries(run: Run) -> Iterator[tuple[str, list[CaseResult]]]:
+    """Yield why cases did not pass that are not waived, with those of one verdict and cause."""
     unmeasured = {
         (case.suite, case.id)
         for case in run.cases
@@ -85,26 +75,12 @@ def case_entries(run: Run) -> Iterator[Entry]:
     for (verdict, _), alike in causes.items():
         of_figures = verdict in ("fail", "inconclusive")
         if len(alike) < (_ALIKE_WITH_FIGURES if of_figures else _ALIKE):
-            for reason, case in alike:
-                yield Entry(verdict, reason, (case,))
+            yield from ((reason, [case]) for reason, case in alike)
             continue
         reason = alike[0][0]
         if any(other != reason for other, _ in alike):
             reason += " (figures of the first)"
-        yield Entry(verdict, reason, tuple(case for _, case in alike))
-
-
-def _word(entry: Entry) -> str:
-    return VERDICTS[entry.verdict].shown.upper()
-
-
-def _title(entry: Entry, names: dict[str, str]) -> str:
-    if len(entry.cases) == 1:
-        return one_line(names[entry.cases[0].nodeid], 200)
-    shown = [one_line(names[case.nodeid], 80) for case in entry.cases[:_MOST_NAMES]]
-    more = len(entry.cases) - len(shown)
-    title = f"{len(entry.cases)} cases: {', '.join(shown)}"
-    return f"{title} and {more} more" if more else title
+        yield reason, [case for _, case in alike]
 
 
 def example(case: CaseResult, run: Run) -> str:
@@ -125,7 +101,11 @@ def example(case: CaseResult, run: Run) -> str:
     )
     rows = (row for label in labels for row in case.table.rows if row.label == label)
     shown = next(rows, None)
-    return f"such as: {_answer(shown)}" if shown is not None else ""
+    if shown is None:
+        return ""
+    answer = answer_text(shown.answer, _LONGEST_ANSWER)
+    expected = _right(expected_text(shown.expected, _LONGEST_ANSWER))
+    return f"such as: {one_line(shown.question, _LONGEST_QUESTION)} {answer} {expected}"
 
 
 def change_text(change: Change) -> str:
@@ -143,14 +123,6 @@ def change_text(change: Change) -> str:
     return f"{one_line(change.question, _LONGEST_QUESTION)} {old} → {new}{right}"
 
 
-def _answer(outcome: Outcome) -> str:
-    expected = expected_text(outcome.expected, _LONGEST_ANSWER)
-    answer = answer_text(outcome.answer, _LONGEST_ANSWER)
-    return (
-        f"{one_line(outcome.question, _LONGEST_QUESTION)} {answer} {_right(expected)}"
-    )
-
-
 def _right(expected: str) -> str:
     return expected if expected.startswith("(") else f"(right: {expected})"
 
@@ -158,9 +130,8 @@ def _right(expected: str) -> str:
 def waiver_lines(run: Run, width: int) -> Iterator[Line]:
     """Yield the cases with a waiver, and what became of it."""
     names = view.names(run)
-    cases: Sequence[CaseResult] = [
-        case for case in view.ordered(run) if case.waiver is not None
-    ]
-    for case in cases:
-        text = f"{one_line(names[case.nodeid])}: {case.verdict}, {phrases.waiver(case, run)}"
-        yield from row("WAIVER", text, width, len("WAIVER") + 2)
+    for case in view.ordered(run):
+        if case.waiver is not None:
+            told = f"{case.verdict}, {phrases.waiver(case, run)}"
+            text = f"{one_line(names[case.nodeid])}: {told}"
+            yield from row("WAIVER", text, width, len("WAIVER") + 2)

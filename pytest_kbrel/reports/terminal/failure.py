@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.printing import printable, wrap
-from pytest_kbrel.records import CaseResult, Change, GateResult, MetricValue
+from pytest_kbrel.records import CaseResult, GateResult, MetricValue
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.changes import examples, fact_cells
 from pytest_kbrel.reports.formatting import (
@@ -20,8 +20,8 @@ from pytest_kbrel.reports.moved_facts import moved_fact, moved_text
 from pytest_kbrel.reports.terminal.lines import row
 from pytest_kbrel.reports.view import metric
 
-SHOWN_LOST = 5
-SHOWN_ERRORS = 5
+# So many lost facts, and so many errors are shown.
+_SHOWN = 5
 # The columns of a line, and that in which the text behind a gate's labels begins.
 _WIDTH, _COLUMN = 80, 16
 _LONGEST = 160
@@ -40,35 +40,26 @@ def failure_text(result: CaseResult, *, baseline_name: str) -> str:
     head = f"{one_line(view.case_title(result), 300)}: {result.verdict}"
     if result.gates:
         head += f", {len(missed)} of {count(len(result.gates), 'gate')} not passed"
-    lines = _broken(head, "")
+    lines = wrap(head, _WIDTH, "")
     # Where the responses are not sound, all gates are unjudged for the reason that the errors say.
     for gate in () if result.verdict == "invalid" and result.errors else missed:
-        lines += _gate(result, gate, baseline_name)
+        lines.append(f"  {phrases.gate_name(gate)}: {gate.verdict}")
+        for label, text in _explained(result, gate, baseline_name):
+            lines += _row(f"    {label}", text, _COLUMN)
     notes = [
         *phrases.expired_waivers(result),
-        *phrases.case_notes(result, SHOWN_ERRORS),
+        *phrases.case_notes(result, _SHOWN),
     ]
     if result.prompt:
         notes.append(f"first prompt  {one_line(result.prompt, _LONGEST_PROMPT)}")
-    lines += [line for note in notes for line in _broken(note, "  ")]
+    lines += [line for note in notes for line in wrap(note, _WIDTH, "  ")]
     lines += _lost(result, baseline_name)
     return printable("\n".join(lines))
 
 
-def _broken(text: str, indent: str) -> list[str]:
-    return wrap(text, _WIDTH, indent)
-
-
-def _row(label: str, text: str, *, column: int) -> list[str]:
+def _row(label: str, text: str, column: int) -> list[str]:
     """Return ``text`` behind a label, in lines that all begin at ``column``."""
     return [line for line, _ in row(label, text, _WIDTH, column)]
-
-
-def _gate(result: CaseResult, gate: GateResult, baseline_name: str) -> list[str]:
-    lines = [f"  {phrases.gate_name(gate)}: {gate.verdict}"]
-    for label, text in _explained(result, gate, baseline_name):
-        lines += _row(f"    {label}", text, column=_COLUMN)
-    return lines
 
 
 def _explained(
@@ -135,17 +126,12 @@ def _lost(result: CaseResult, baseline_name: str) -> list[str]:
     lines = [
         f"  {count(len(result.lost), 'fact')} lost{gained} against {baseline_name}"
     ]
-    for at, change in enumerate(examples(result.lost, SHOWN_LOST), start=1):
-        lines += _lost_fact(at, change)
-    if len(result.lost) > SHOWN_LOST:
-        lines.append(f"    and {len(result.lost) - SHOWN_LOST} more")
-    return lines
-
-
-def _lost_fact(at: int, change: Change) -> list[str]:
-    cells = fact_cells(change)
-    question, where = cells.pop("question"), cells.pop("from")
-    lines = _row(f"    {at}.", question + (f" ({where})" if where else ""), column=7)
-    for label, text in cells.items():
-        lines += _row(f"       {label}", text, column=19) if text else []
+    for at, change in enumerate(examples(result.lost, _SHOWN), start=1):
+        cells = fact_cells(change)
+        question, where = cells.pop("question"), cells.pop("from")
+        lines += _row(f"    {at}.", question + (f" ({where})" if where else ""), 7)
+        for label, text in cells.items():
+            lines += _row(f"       {label}", text, 19) if text else []
+    if len(result.lost) > _SHOWN:
+        lines.append(f"    and {len(result.lost) - _SHOWN} more")
     return lines

@@ -9,7 +9,7 @@ from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.printing import cells, fit, format_table, pad
 from pytest_kbrel.records import CaseResult, Change, Run
 from pytest_kbrel.reports import phrases, view
-from pytest_kbrel.reports.changes import changed_facts, origin, probability
+from pytest_kbrel.reports.changes import changed_facts, fact_cells
 from pytest_kbrel.reports.formatting import (
     number,
     one_line,
@@ -100,8 +100,9 @@ def _facts(run: Run, width: int) -> Iterator[Line]:
 
 
 def _change(change: Change) -> str:
-    moved = probability(change)
-    parts = (change_text(change), moved and f"anchor {moved}", origin(change))
+    cells = fact_cells(change)
+    moved = cells["anchor"]
+    parts = (change_text(change), moved and f"anchor {moved}", cells["from"])
     return "; ".join(filter(None, parts))
 
 
