@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from pytest_kbrel.baselines.base import Baseline, BaselineCase
 from pytest_kbrel.records import (
     OWN_WORDING,
     WORDING_FIELDS,
     Case,
+    CaseResult,
     Digest,
     Fingerprint,
     Run,
@@ -140,12 +141,15 @@ def incomparable(
 
 
 def lacking_facts(
-    case: Case, baseline: Baseline | None, limit: float | None, seed: int | None
+    case: Case | CaseResult,
+    there: Collection[str],
+    baseline: Baseline | None,
+    limit: object,
+    seed: object,
 ) -> tuple[str, ...]:
-    """Return the ids of the facts that a blessed run asked in this case and that its suite has lost.
+    """Return the ids of the facts that another run asked in this case and that are not ``there``.
 
-    None where another ``limit`` or ``seed`` of the session (``None``: none was given) draws other facts, and
-    none that may have an answer by now.
+    None where another ``limit`` or ``seed`` of the session (``None``: none was given) draws other facts.
     """
     before = None if baseline is None else baseline.case(case)
     if baseline is None or not isinstance(before, BaselineCase):
@@ -154,7 +158,6 @@ def lacking_facts(
     for name, value in (("limit", limit), ("seed", seed)):
         if drawn.get(name, "") != ("" if value is None else str(value)):
             return ()
-    there = {*case.expired, *(fact.id for fact in case.facts)}
     ids = (row.fact_id for row in before.table.rows)
     return tuple(fact for fact in ids if fact not in there)
 

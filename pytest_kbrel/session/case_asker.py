@@ -310,12 +310,14 @@ class CaseAsker:
         from pytest_kbrel.gates import Against
 
         settings = self.settings
+        # What may have an answer by now is not asked.
+        there = {*case.expired, *(fact.id for fact in case.facts)}
         return Against(
             baseline=baseline,
             comparisons=self.family(case.suite),
             incomparable=differing,
             another_tokenizer=another_tokenizer(self.pool.fingerprint(), baseline),
-            lacking=lacking_facts(case, baseline, settings.limit, settings.seed),
+            lacking=lacking_facts(case, there, baseline, settings.limit, settings.seed),
         )
 
     def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_kbrel.baselines import Baseline, BaselineCase
 from pytest_kbrel.cli.compare.pairing import (
@@ -210,6 +212,40 @@ def test_a_case_that_the_candidate_lacks_fails(gates: tuple[GateResult, ...]) ->
     assert text.count("not run: a has this case, and the candidate does not") == 2
     (summary,) = (line for line in summary_lines([less]) if line)
     assert f"gates: {1 + len(gates)} not run;" in summary
+
+
+@settings(max_examples=30)
+@given(
+    labels=st.text("+-", min_size=100, max_size=120),
+    lost=st.sampled_from((0, 3, 10, 40)),
+    chosen=st.sets(st.integers(0, 99), min_size=2),
+    more=st.booleans(),
+)
+def test_facts_that_the_candidate_lacks_make_no_gate_better(
+    labels: str, lost: int, chosen: set[int], more: bool
+) -> None:
+    gates = gate(), gate(rule="min", bound=0.4), gate(rule="recovery", bound=0.9)
+    whole = case(HEAD, *gates, labels="-" * lost + labels[lost:])
+    # Those that were wrong, or any.
+    rows = whole.table.rows
+    kept = tuple(
+        row
+        for at, row in enumerate(rows)
+        if at not in chosen or not (more or row.label == "wrong")
+    )
+    if len(rows) - len(kept) < 2:
+        return
+    less = replace(whole, table=replace(whole.table, rows=kept), n=len(kept))
+    before = side(case(labels=labels))
+    pairs = pair_runs(before, {(2, "b"): side(whole), (3, "c"): side(less)}, "a")
+    assert pairs[1].fails
+    (shrunk,) = pairs[1].run.cases
+    assert {of.verdict for of in (shrunk, *shrunk.gates)} == {"not comparable"}
+    # Of another limit it is no such case.
+    limited = side(less)
+    limited = replace(limited, run=replace(limited.run, settings=(("limit", "90"),)))
+    (pair,) = pair_runs(before, {(2, "b"): limited}, "a")
+    assert pair.run.cases[0].verdict != "not comparable"
 
 
 def change(number: int) -> Change:

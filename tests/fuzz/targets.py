@@ -214,7 +214,16 @@ TARGETS = {
     ),
     "compared": Target(
         ["whole/*.json*", "wrong/*.json*", "baselines/old/*"],
-        _command("compare", "old", "whole", "wrong", "--exit-code", "--html", "page"),
+        _command(
+            "compare",
+            "old",
+            "whole",
+            "wrong",
+            "--exit-code",
+            "--html",
+            "page",
+            "--force",
+        ),
         never_green=True,
     ),
     "drawn": Target(["whole/*.json*"], _command("labels", "whole", *_DRAWN)),

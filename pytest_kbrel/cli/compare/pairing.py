@@ -14,6 +14,7 @@ from pytest_kbrel.baselines import (
     another_tokenizer,
     case_key,
     incomparable,
+    lacking_facts,
     listed_differences,
     read_baseline,
 )
@@ -271,7 +272,17 @@ def _against(
             writers=writers,
         ),
         another_tokenizer=another_tokenizer(run.model, baseline),
+        lacking=tuple(fact for case in cases for fact in _lacking(case, run, baseline)),
     )
+
+
+def _lacking(case: CaseResult, run: Baseline, baseline: Baseline) -> tuple[str, ...]:
+    """Return the facts of the baseline that a run of the same limit and seed did not ask."""
+    if case.looks is not None and case.looks.early:
+        return ()
+    there = {*case.unmatched.unanswered, *(row.fact_id for row in case.table.rows)}
+    drawn = dict(run.settings)
+    return lacking_facts(case, there, baseline, drawn.get("limit"), drawn.get("seed"))
 
 
 def _with_texts(case: CaseResult, other: Table | None) -> Table:
