@@ -7,7 +7,7 @@ import transformers as tf
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.chat import ChatArgs, ChatTemplate, message, parse_chat_args
-from pytest_kbrel.models.hf.checks import end_note
+from pytest_kbrel.models.hf.checks import check_endings
 from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models.chat_shapes import SHAPES
@@ -237,8 +237,11 @@ def test_that_a_model_does_not_stop_behind_an_answer_is_said(encoder_of):
     encoder = encoder_of("llama3")
     encoder.tokenizer.add_special_tokens({"additional_special_tokens": ["<|eot_id|>"]})
     end = encoder.tokenizer.convert_tokens_to_ids("<|eot_id|>")
-    assert "ends an answer with <|eot_id|>" in end_note((end + 1,), encoder)
-    assert end_note((end, end + 1), encoder) == ""
+    own = tf.GenerationConfig(temperature=0.6, eos_token_id=end)
+    for ends, said in (([end + 1], True), ([end, end + 1], False)):
+        found = check_endings(tf.GenerationConfig(eos_token_id=ends), own, encoder)
+        assert ("ends an answer with <|eot_id|>" in found.note) == said
+        assert found.found.endswith("generation_config.json not used: temperature")
 
 
 @pytest.mark.parametrize("name", ["chat_template", "add_generation_prompt"])

@@ -144,6 +144,19 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     )
 
 
+def base_of_adapter(folder: Path) -> tuple[str, str] | None:
+    """Return the base model that an adapter's folder names and its revision; ``None`` of another folder."""
+    try:
+        settings = read_json(folder / ADAPTER_FILES[0])
+        base, revision = (
+            settings.get(key) or "" for key in ("base_model_name_or_path", "revision")
+        )
+    except (OSError, ValueError, AttributeError):
+        return None
+    is_alone = base and not (folder / "config.json").exists()
+    return (str(base), str(revision)) if is_alone else None
+
+
 def unread_weights(folder: Path) -> list[str]:
     """Return the names of other weights that lie beside :func:`weight_files`."""
     read = {file.name for file in weight_files(folder)}
