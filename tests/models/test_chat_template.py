@@ -239,9 +239,9 @@ def test_that_a_model_does_not_stop_behind_an_answer_is_said(encoder_of):
     end = encoder.tokenizer.convert_tokens_to_ids("<|eot_id|>")
     own = tf.GenerationConfig(temperature=0.6, eos_token_id=end)
     for ends, said in (([end + 1], True), ([end, end + 1], False)):
-        found = check_endings(tf.GenerationConfig(eos_token_id=ends), own, encoder)
-        assert ("ends an answer with <|eot_id|>" in found.note) == said
-        assert found.found.endswith("generation_config.json not used: temperature")
+        finding = check_endings(tf.GenerationConfig(eos_token_id=ends), own, encoder)
+        assert ("ends an answer with <|eot_id|>" in finding.note) == said
+        assert finding.state.endswith("generation_config.json not used: temperature")
 
 
 @pytest.mark.parametrize("name", ["chat_template", "add_generation_prompt"])

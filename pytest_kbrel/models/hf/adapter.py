@@ -111,8 +111,8 @@ def check_adapter(spec: ModelSpec, model: Any, encoder: PromptEncoder) -> Findin
             "without it, as before training or with a factor of 0; allowed: an adapter that was trained, or the "
             "checkpoint without it"
         )
-    found = f"{config.peft_type.value} {spec.peft}, logits change by up to {max(changes):.3g}"
-    return Finding(part="adapter", found=found, note=base_note(spec, config))
+    state = f"{config.peft_type.value} {spec.peft}, logits change by up to {max(changes):.3g}"
+    return Finding(part="adapter", state=state, note=base_note(spec, config))
 
 
 def base_note(spec: ModelSpec, config: Any) -> str:

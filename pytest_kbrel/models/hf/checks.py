@@ -34,17 +34,19 @@ _SCALE = re.compile(r"[.](SCB|(\w+_)?scales?(_\w+)?|absmax|zero_point)$")
 # Of a checkpoint's settings of generation, what is used, and what says nothing of it.
 _KEPT = {
     *("eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id"),
-    *("transformers_version", "_from_model_config"),
+    *("transformers_version", "_from_model_config", "use_cache"),
 }
 _SAMPLE = "Which city?"
+# Words of some writings.
+_WRITINGS = ("Zürich", "Москва", "北京", "القاهرة")
 
 
 @record
 class Finding:
-    """Part of a checkpoint that was looked at, and what was found; ``note`` is for readers of its figures."""
+    """Part of a checkpoint that was looked at, and its state; ``note`` is for readers of its figures."""
 
     part: str
-    found: str
+    state: str
     note: str = ""
 
 
@@ -57,14 +59,15 @@ def check_weights(spec: ModelSpec, folder: Path) -> tuple[Finding, Mapping[str, 
     """Return what is there of weights, and the number formats of its tensors; raises as `check_contents`."""
     formats = check_contents(folder, gguf_file=spec.gguf_file)
     if spec.gguf_file:
-        return Finding(part="weights", found=spec.gguf_file), formats
+        return Finding(part="weights", state=spec.gguf_file), formats
     files = weight_files(folder)
-    found = f"{len(formats)} tensors in {files[0].name}"
+    kinds = ", ".join(sorted({*formats.values()}))
+    state = f"{len(formats)} tensors ({kinds}) in {files[0].name}"
     if len(files) > 1:
-        found += f" and {len(files) - 1} more"
+        state += f" and {len(files) - 1} more"
     unread = ", ".join(unread_weights(folder))
     note = f"weights beside those that were loaded: {unread}" if unread else ""
-    return Finding(part="weights", found=found, note=note), formats
+    return Finding(part="weights", state=state, note=note), formats
 
 
 def check_architecture(spec: ModelSpec, config: Any) -> None:
@@ -150,8 +153,8 @@ def check_complete(
         if left_out
         else ""
     )
-    found = f"{type(model).__name__}, {model.num_parameters():,} parameters, all of them in the weights"
-    return Finding(part="architecture", found=found, note=note)
+    state = f"{type(model).__name__}, {model.num_parameters():,} parameters, all of them in the weights"
+    return Finding(part="architecture", state=state, note=note)
 
 
 def _scales(left_out: Iterable[str], used: Iterable[str]) -> list[str]:
@@ -179,8 +182,8 @@ def check_head(model: Any) -> Finding:
             "warning: config.json ties the head to the embedding, and the weights hold another one, which was "
             "loaded; other programs and versions take the embedding"
         )
-    found = "the embedding" if is_tied else "its own"
-    return Finding(part="head", found=found, note=note)
+    state = "the embedding" if is_tied else "its own"
+    return Finding(part="head", state=state, note=note)
 
 
 def check_numbers(spec: ModelSpec, model: Any) -> Finding:
@@ -195,7 +198,7 @@ def check_numbers(spec: ModelSpec, model: Any) -> Finding:
             raise ModelError(
                 f"{spec.path}: the weights hold NaN or infinity in {name}; allowed are finite numbers"
             )
-    return Finding(part="numbers", found=f"{', '.join(sorted(kinds))}, all finite")
+    return Finding(part="numbers", state=f"{', '.join(sorted(kinds))}, all finite")
 
 
 def _weights(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
@@ -239,7 +242,7 @@ def check_fit(spec: ModelSpec, model: Any, tokenizer: Any) -> Finding:
             f"{rows - 1} only"
         )
     return Finding(
-        part="embedding", found=f"{rows:,} rows for {len(tokenizer):,} tokens"
+        part="embedding", state=f"{rows:,} rows for {len(tokenizer):,} tokens"
     )
 
 
@@ -248,29 +251,37 @@ def check_prompts(
 ) -> Iterator[Finding]:
     """Yield what is found of tokenizer, prompts and chat template; ``folder`` is the checkpoint's."""
     tokenizer, template = encoder.tokenizer, encoder.template
-    cut = tokenizer.init_kwargs.get("max_length")
+    state = [type(tokenizer).__name__]
+    if cut := tokenizer.init_kwargs.get("max_length"):
+        state.append(f"its cut at {cut} tokens unused")
+    for text in _WRITINGS:
+        try:
+            encoder.prompt(text)
+        except ValueError:
+            state.append(f"no tokens for {text}")
     yield Finding(
         part="tokenizer",
-        found=type(tokenizer).__name__
-        + (f", its cut at {cut} tokens unused" if cut else ""),
+        state=", ".join(state),
         note=fast_note(spec, tokenizer) or regex_note(spec, tokenizer),
     )
     sample = encoder.rendered(GenerateRequest(prompt=_SAMPLE, max_new_tokens=1))
     yield Finding(
-        part="prompt", found=repr(sample), note=bos_note(spec, folder, encoder)
+        part="prompt", state=repr(sample), note=bos_note(spec, folder, encoder)
     )
-    found = "used" if template else "none"
+    use = "used" if template else "none"
     if template is None and tokenizer.chat_template:
         try:
             ChatTemplate(tokenizer, spec.chat)
-            found = "not used"
+            use = "not used"
         except ModelError as error:
-            found = f"not used; it would be refused: {error}"
-    yield Finding(part="chat template", found=found)
+            use = f"not used; it would be refused: {error}"
+    note = "; ".join(encoder.notes)
+    yield Finding(part="chat template", state=use, note=note)
     marks = encoder.marks
-    found = f"between {marks.opening} and {marks.closing}" if marks else "no marks"
-    found += f"; {encoder.unscorable}" if encoder.unscorable else ""
-    yield Finding(part="thoughts", found=found)
+    thoughts = f"between {marks.opening} and {marks.closing}" if marks else "no marks"
+    if encoder.unscorable:
+        thoughts += f"; {encoder.unscorable}"
+    yield Finding(part="thoughts", state=thoughts)
 
 
 def bos_note(spec: ModelSpec, folder: Path, encoder: PromptEncoder) -> str:
@@ -305,8 +316,9 @@ def check_endings(config: Any, own: Any, encoder: PromptEncoder) -> Finding:
     """
     ends = config.eos_token_id or ()
     names = encoder.tokenizer.convert_ids_to_tokens(list(ends))
-    unused = sorted(own.to_diff_dict().keys() - _KEPT)
-    found = f"at {' '.join(map(str, names)) or 'no token'}" + (
+    changed = {name for name, value in own.to_diff_dict().items() if value}
+    unused = sorted(changed - _KEPT)
+    state = f"at {' '.join(map(str, names)) or 'no token'}" + (
         f"; of generation_config.json not used: {', '.join(unused)}" if unused else ""
     )
     end = encoder.template.end if encoder.template is not None else None
@@ -317,18 +329,20 @@ def check_endings(config: Any, own: Any, encoder: PromptEncoder) -> Finding:
             "this checkpoint does not stop there: what it writes behind it is judged with the answer; "
             "eos_token_id in generation_config.json names the tokens that end a text"
         )
-    return Finding(part="endings", found=found, note=note)
+    return Finding(part="endings", state=state, note=note)
 
 
 def regex_note(spec: ModelSpec, tokenizer: Any) -> str:
-    """Return a note if a tokenizer of Mistral's has the wrong pattern, as transformers found; else empty."""
-    if spec.fix_mistral_regex is not None or getattr(
-        tokenizer, "fix_mistral_regex", True
+    """Return a note if transformers takes a tokenizer for a wrong one of Mistral's; else empty."""
+    # Where the mark is set depends on the version.
+    marked = (tokenizer, getattr(tokenizer, "backend_tokenizer", None))
+    if spec.fix_mistral_regex is not None or all(
+        getattr(one, "fix_mistral_regex", True) for one in marked
     ):
         return ""
     return (
-        "warning: this tokenizer was saved with a wrong pattern, and makes other tokens than the model was "
-        "trained with; model-args fix_mistral_regex=True mends it"
+        "warning: transformers takes this tokenizer for one of Mistral's with a wrong pattern, which makes other "
+        "tokens than the model was trained with; model-args fix_mistral_regex=True mends it, False keeps it"
     )
 
 

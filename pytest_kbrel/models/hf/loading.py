@@ -79,7 +79,10 @@ def load_checkpoint(
     What is found is appended to ``findings``, up to the first error. Raises :class:`ModelError` naming the
     checkpoint, what was found and what is allowed.
     """
-    found = [] if findings is None else findings
+    findings = [] if findings is None else findings
+    findings += [
+        Finding(part="options", state=spec.text, note=note) for note in spec.notes
+    ]
     device = device_of(spec)
     files = record_files(spec)
     config, encoder = load_outline(spec)
@@ -87,19 +90,19 @@ def load_checkpoint(
     with quiet():
         folder = _folder(spec)
         weights, formats = check_weights(spec, folder)
-        found.append(weights)
-        found += check_prompts(spec, folder, encoder)
-        model = _load_model(spec, config, device, formats, found)
-        found.append(check_numbers(spec, model))
-        found.append(check_fit(spec, model, tokenizer))
+        findings.append(weights)
+        findings += check_prompts(spec, folder, encoder)
+        model = _load_model(spec, config, device, formats, findings)
+        findings.append(check_numbers(spec, model))
+        findings.append(check_fit(spec, model, tokenizer))
         own = model.generation_config
         bare = model.get_base_model() if spec.peft else model
         bare.generation_config = model.generation_config = greedy_settings(
             model, tokenizer
         )
         if spec.peft:
-            found.append(check_adapter(spec, model, encoder))
-        found.append(check_endings(model.generation_config, own, encoder))
+            findings.append(check_adapter(spec, model, encoder))
+        findings.append(check_endings(model.generation_config, own, encoder))
         if spec.derived:
             from pytest_kbrel.reference.derive import derive
 
@@ -110,10 +113,10 @@ def load_checkpoint(
             spec, folder, model, tokenizer, adds_bos=encoder.adds_bos
         )
     files.check()
-    found.append(
+    findings.append(
         Finding(
             part="digests",
-            found=f"weights {described.weights_digest[:12]}, tokenizer {described.tokenizer_digest[:12]}",
+            state=f"weights {described.weights_digest[:12]}, tokenizer {described.tokenizer_digest[:12]}",
         )
     )
     return LoadedCheckpoint(
@@ -124,7 +127,7 @@ def load_checkpoint(
         fingerprint=described,
         files=files,
         max_length=spec.max_length or _max_length(config),
-        notes=(*spec.notes, *encoder.notes, *notes_of(found)),
+        notes=notes_of(findings),
     )
 
 
@@ -298,7 +301,7 @@ def _load_model(
     config: Any,
     device: torch.device,
     formats: Mapping[str, str],
-    found: list[Finding],
+    findings: list[Finding],
 ) -> Any:
     kind = "Seq2SeqLM" if config.is_encoder_decoder else "CausalLM"
     options: dict[str, Any] = {
@@ -323,8 +326,8 @@ def _load_model(
         options |= device_map_options(spec.placement)
     factory = getattr(transformers, f"AutoModelFor{kind}")
     model, info = _from_pretrained(spec, "the model", factory, **options)
-    found.append(check_complete(spec, model, info, formats))
-    found.append(check_head(model))
+    findings.append(check_complete(spec, model, info, formats))
+    findings.append(check_head(model))
     check_placement(spec, model)
     # transformers puts it on unasked where PEFT is installed.
     if getattr(model, "_hf_peft_config_loaded", False):

@@ -160,7 +160,7 @@ def load_model(spec: VllmSpec) -> VllmModel:
         )
     tokenizer = encoder.tokenizer
     with quiet():
-        found = [
+        findings = [
             check_weights(checkpoint, folder)[0],
             *check_prompts(checkpoint, folder, encoder),
         ]
@@ -169,7 +169,7 @@ def load_model(spec: VllmSpec) -> VllmModel:
         check_numbers(checkpoint, _Stored(folder))
         own = empty.generation_config
         empty.generation_config = greedy_settings(empty, tokenizer)
-        found.append(check_endings(empty.generation_config, own, encoder))
+        findings.append(check_endings(empty.generation_config, own, encoder))
         described = fingerprint(
             checkpoint, folder, empty, tokenizer, adds_bos=encoder.adds_bos
         )
@@ -187,7 +187,7 @@ def load_model(spec: VllmSpec) -> VllmModel:
         fingerprint=_run_by_vllm(spec, described, engine.dtype, engine.device, version),
         files=files,
         max_length=engine.max_length,
-        notes=(*spec.notes, *encoder.notes, *notes_of(found)),
+        notes=(*spec.notes, *notes_of(findings)),
     )
     return VllmModel(parts, engine)
 
