@@ -153,7 +153,7 @@ def base_of_adapter(folder: Path) -> tuple[str, str] | None:
         )
     except (OSError, ValueError, AttributeError):
         return None
-    is_alone = base and not (folder / "config.json").exists()
+    is_alone = base and not any((folder / name).exists() for name in (WEIGHTS, INDEX))
     return (str(base), str(revision)) if is_alone else None
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers.utils.hub import cached_file
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf.checks import Finding
@@ -26,7 +27,8 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
     """Return ``model`` with the adapter that ``spec.peft`` names.
 
     Raises :class:`ModelError` for an adapter of which the model has no place for some weights, or has places
-    that the adapter has no weights for, and for one that adds tokens to the prompt or waits for some; whatever PEFT and safetensors raise is left as it is.
+    that the adapter has no weights for, and for one that adds tokens to the prompt or waits for some; whatever
+    PEFT and safetensors raise is left as it is.
     """
     peft = import_module("peft")
     weights = peft.load_peft_weights(spec.peft, device="cpu", use_safetensors=True)
@@ -62,7 +64,8 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
         key
         for key in result.unexpected_keys
         if (twin := key.replace(".modules_to_save.", ".")) == key
-        or not torch.equal(weights[key], weights.get(twin, weights[key][:0]))
+        or not {key, twin} <= weights.keys()
+        or not torch.equal(weights[key], weights[twin])
     ]
     for keys, what in (
         (unexpected, "weights that the model has no place for"),
@@ -98,8 +101,8 @@ def check_adapter(spec: ModelSpec, model: Any, encoder: PromptEncoder) -> Findin
     )
     changes = []
     for text in _SAMPLES:
-        ids = encoder.prompt(GenerateRequest(prompt=text, max_new_tokens=1))
-        inputs = {"input_ids": torch.tensor([ids])} | more
+        prompt = encoder.text(GenerateRequest(prompt=text, max_new_tokens=1))
+        inputs = {"input_ids": torch.tensor([encoder.encoded(prompt)])} | more
         inputs = {name: tensor.to(model.device) for name, tensor in inputs.items()}
         with torch.inference_mode():
             with model.disable_adapter():
@@ -112,7 +115,18 @@ def check_adapter(spec: ModelSpec, model: Any, encoder: PromptEncoder) -> Findin
             "checkpoint without it"
         )
     state = f"{config.peft_type.value} {spec.peft}, logits change by up to {max(changes):.3g}"
-    return Finding(part="adapter", state=state, note=base_note(spec, config))
+    note = base_note(spec, config)
+    if not (spec.tokenizer or Path(spec.peft).is_dir()) and cached_file(
+        spec.peft,
+        "tokenizer_config.json",
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    ):
+        note = (
+            f"warning: {spec.peft} has a tokenizer of its own, and the base model's is used; model-args "
+            f"tokenizer={spec.peft} uses it"
+        )
+    return Finding(part="adapter", state=state, note=note)
 
 
 def base_note(spec: ModelSpec, config: Any) -> str:

@@ -71,7 +71,15 @@ def check_weights(spec: ModelSpec, folder: Path) -> tuple[Finding, Mapping[str, 
 
 
 def check_architecture(spec: ModelSpec, config: Any) -> None:
-    """Refuse classifiers and masked models: some load as causal ones and write nonsense."""
+    """Refuse classifiers and masked models: some load as causal ones and write nonsense.
+
+    A config that names the file of its weights is refused too: others read, and digests cover, another.
+    """
+    if other := getattr(config, "transformers_weights", None):
+        raise ModelError(
+            f"{spec.path}: config.json says transformers_weights={other}, which other programs do not read; "
+            "allowed: model.safetensors or its index, and no such key"
+        )
     named = config.architectures or []
     if any("MaskedLM" in name or name.endswith("Classification") for name in named):
         raise ModelError(

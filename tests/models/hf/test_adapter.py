@@ -11,6 +11,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.hf import adapter as module
 from pytest_kbrel.models.hf.adapter import base_note
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
@@ -232,8 +233,27 @@ def test_an_adapter_with_tokens_of_its_own_brings_their_rows_and_its_tokenizer(
     assert alone.describe().name == f"{base} + {folder}"
     named = opened(base, folder, f",tokenizer={base},apply_chat_template=True")
     assert named.score([request])[0].token_ids != response.token_ids
+    # Some programs save the base model's config beside the adapter.
+    shutil.copy(base / "config.json", folder)
+    assert (
+        load(parse_spec(str(folder), device="cpu"))
+        .describe()
+        .name.startswith(str(base))
+    )
     change_json(folder / "adapter_config.json", base_model_name_or_path="/gone")
     with pytest.raises(
         ModelError, match=r"/gone: no such .* names it as its base model"
     ):
         load(parse_spec(str(folder), device="cpu"))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("has_tokenizer", [True, False])
+def test_that_the_tokenizer_of_an_adapter_on_the_hub_is_not_used_is_told(
+    base, adapter, monkeypatch, has_tokenizer
+):
+    loaded = opened(base, adapter()).parts
+    monkeypatch.setattr(module, "cached_file", lambda *names, **how: has_tokenizer)
+    spec = parse_spec(str(base), "peft=org/tuned", device="cpu")
+    finding = module.check_adapter(spec, loaded.model, loaded.encoder)
+    assert ("tokenizer=org/tuned uses it" in finding.note) == has_tokenizer
