@@ -305,7 +305,7 @@ ROOMS: dict[str, Room] = {
     ),
     "cli": Room(
         "the command kbrel, a module a subcommand",
-        "__init__ baselines bounds catalogue errors facts foreign gates judges metrics "
+        "__init__ baselines bounds catalogue errors facts foreign gates judges metrics models "
         "outputs printing records replay reports resources serialization session stats suites words",
     ),
     "plugin": Room(

@@ -221,7 +221,7 @@ def commands() -> str:
         "# The command kbrel",
         _MADE,
         "The exit code is 0, or 2 with one line on standard error when the call or a file is wrong. `kbrel "
-        "merge` has the exit codes of pytest; `kbrel compare --exit-code` exits with 1 when a gate fails.",
+        "merge` has the exit codes of pytest; `kbrel compare --exit-code` exits with 1 when a gate fails, and `kbrel check` on an error of the checkpoint.",
     ]
     for name, about, command in _commands(parser):
         parts += [f"## `{name}`", _sentence(command.description or about)]

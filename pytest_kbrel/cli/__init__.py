@@ -15,6 +15,7 @@ from typing import NoReturn
 from pytest_kbrel import __version__, resources
 from pytest_kbrel.cli import (
     build,
+    check,
     comment,
     compare,
     export,
@@ -49,7 +50,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, or 2 with a message on standard error when the user must mend something.
+    """Run the command; return 0, or 1 where a checkpoint is not in order, or 2 with a message on standard error when the user must mend something.
 
     Without arguments it prints the list of commands.
     With ``--json`` standard output is one JSON document then too: ``{"error": ...}``. Raises ``SystemExit``
@@ -106,6 +107,7 @@ def command_parser() -> argparse.ArgumentParser:
     )
     schema.set_defaults(run=_schema)
     for command in (
+        check,
         build,
         comment,
         compare,

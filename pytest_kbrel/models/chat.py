@@ -279,11 +279,14 @@ class ChatTemplate:
     """Chat template of a tokenizer with the user's settings.
 
     ``marks`` are the marks of thoughts that template or tokenizer declares. What a template without a place
-    for it would leave out or refuse, the system message, leads what the user says first. Raises :class:`ModelError` if the
-    tokenizer has no template, or it does not work with these settings.
+    for it would leave out or refuse, the system message, leads what the user says first. Raises
+    :class:`ModelError` if the tokenizer has no template, or it does not work with these settings, or an answer
+    does not begin where its prompt ends; what an encoder reads may end.
     """
 
-    def __init__(self, tokenizer: Any, args: ChatArgs) -> None:
+    def __init__(
+        self, tokenizer: Any, args: ChatArgs, *, encoder_decoder: bool = False
+    ) -> None:
         if not tokenizer.chat_template:
             raise ModelError("a chat template is asked for, but the tokenizer has none")
         self._tokenizer, self._args, self._takes_system = tokenizer, args, True
@@ -304,6 +307,8 @@ class ChatTemplate:
         declared = marks_of_tokenizer(tokenizer, args, self._source)
         self.marks = declared or next(opened, None)
         self._takes_system = self._shows_system()
+        if not encoder_decoder:
+            self._check_opening()
         self._slot = self._find_slot()
         # Why no answer can be scored behind this template; empty if one can.
         self.unscorable = "" if self._slot else _NO_SLOT
@@ -353,17 +358,20 @@ class ChatTemplate:
 
         Of a model that thinks, such a token may also stand between thought and answer.
         """
-        try:
-            whole = self._filled(
-                (*_SAMPLE, message("assistant", _ANSWER)), self._args.variables
-            )
-        except Exception:
-            return None
-        tail = whole.rpartition(_ANSWER)[2].lstrip()
-        ids = self._tokenizer(tail, add_special_tokens=False)["input_ids"]
+        return None if self.marks else self._end_of_answer()
+
+    def _end_of_answer(self) -> int | None:
+        tail = self._whole(self._args.variables).rpartition(_ANSWER)[2].lstrip()
+        first = self._ids(tail)[:1]
         added = self._tokenizer.added_tokens_decoder
-        ends = self.marks is None and ids and ids[0] in added and added[ids[0]].special
-        return int(ids[0]) if ends else None
+        return (
+            first[0]
+            if first and first[0] in added and added[first[0]].special
+            else None
+        )
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _filled(
         self, messages: Sequence[Message], variables: dict[str, Any], **options: Any
@@ -415,17 +423,43 @@ class ChatTemplate:
 
     def _behind(self, variables: dict[str, Any]) -> str | None:
         """Return the text between prompt and answer; ``None`` if an answer does not follow a prompt."""
-        try:
-            whole = self._filled((*_SAMPLE, message("assistant", _ANSWER)), variables)
-        except Exception:
-            # Some templates take no messages of an assistant at the end.
-            return None
-        before, answer, _ = whole.rpartition(_ANSWER)
+        before, answer, _ = self._whole(variables).rpartition(_ANSWER)
         return (
             before[len(self._opening) :]
             if answer and before.startswith(self._opening)
             else None
         )
+
+    def _whole(self, variables: dict[str, Any]) -> str:
+        """Return a question with its answer; empty of a template that takes no assistant at the end."""
+        try:
+            return self._filled((*_SAMPLE, message("assistant", _ANSWER)), variables)
+        except Exception:
+            return ""
+
+    def _check_opening(self) -> None:
+        """Refuse a template whose prompt lacks what precedes an answer, or ends with what ends one.
+
+        In Mistral's the answer follows the question at once, and in DialoGPT's the end token between them.
+        """
+        variables = self._args.variables
+        behind = self._behind(variables)
+        header = (behind or "").strip()
+        if self.marks and self.marks.begun_by(header):
+            header = ""
+        if header and self._filled(_SAMPLE, variables) == self._opening:
+            raise ModelError(
+                "the tokenizer's chat template has no generation prompt: with add_generation_prompt too it "
+                f"leaves out {header!r}, which precedes each answer; allowed: a template that puts it there"
+            )
+        last = self._ids(self._opening.rstrip())[-1]
+        ends = (self._tokenizer.eos_token_id, self._end_of_answer())
+        if last in ends and (header or behind is None):
+            raise ModelError(
+                "the tokenizer's chat template ends a prompt with the end token "
+                f"{self._tokenizer.convert_ids_to_tokens(last)}; allowed: a template whose prompt ends where an "
+                "answer begins"
+            )
 
 
 def marks_of_tokenizer(

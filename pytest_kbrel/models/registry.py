@@ -92,14 +92,14 @@ def check_spec(spec: Spec) -> None:
         raise _with_hint(spec, error) from None
 
 
-def _with_hint(spec: Spec, error: NoFolderError) -> ModelError:
+def _with_hint(spec: Spec, error: NoFolderError) -> NoFolderError:
     """Return the error with the backend or reference that the spec may mean."""
     head, slash, rest = spec.text.partition("/")
     if slash and head not in BACKENDS:
-        return ModelError(f"{error}{nearest(head, BACKENDS)}")
+        return NoFolderError(f"{error}{nearest(head, BACKENDS)}")
     meant = rest if slash else head
     _, colon, candidate = meant.partition(":")
-    return ModelError(f"{error}{nearest(meant, [f'reference{colon}{candidate}'])}")
+    return NoFolderError(f"{error}{nearest(meant, [f'reference{colon}{candidate}'])}")
 
 
 def open_model(spec: Spec, *, threads: int | None = None) -> Model:

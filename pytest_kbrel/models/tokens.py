@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -99,7 +100,11 @@ class PromptEncoder:
         self.tokenizer = tokenizer
         self._encoder_decoder = encoder_decoder
         self._chat = chat
-        self.template = ChatTemplate(tokenizer, chat) if chat_template else None
+        self.template = (
+            ChatTemplate(tokenizer, chat, encoder_decoder=encoder_decoder)
+            if chat_template
+            else None
+        )
         self.unscorable = self.template.unscorable if self.template is not None else ""
         self._bos: int | None = tokenizer.bos_token_id
         first = self._bos if prefix_token_id is None else prefix_token_id
@@ -222,7 +227,31 @@ class PromptEncoder:
         """
         if isinstance(request, str):
             request = GenerateRequest(prompt=request, max_new_tokens=1)
-        return self.encoded(self.text(request))
+        text = self.text(request)
+        ids = self.encoded(text)
+        self._check_read(text, ids)
+        return ids
+
+    def _check_read(self, text: str, ids: Ids, targets: Ids = ()) -> None:
+        """Raise ``ValueError`` where ids lack letters or digits of their text, or targets are unknown ones.
+
+        A tokenizer may lower letters, and drop accents, blanks and marks.
+        """
+        tokenizer = self.tokenizer
+        # A server's tokenizer has none.
+        if not hasattr(tokenizer, "decode"):
+            return
+        unknown = tokenizer.unk_token_id
+        read = tokenizer.decode([token for token in ids if token != unknown])
+        bare = text.removeprefix(tokenizer.bos_token or "")
+        if unknown not in targets and (
+            bare in read or _letters(bare) in _letters(read)
+        ):
+            return
+        shown = tokenizer.decode(list(targets or ids)[-20:])
+        raise ValueError(
+            f"the tokenizer has no tokens for some of the letters: it reads {text[-40:]!r} as {shown!r}"
+        )
 
     def encoded(self, text: str) -> Ids:
         """Return the token ids of a prompt that :meth:`text` made."""
@@ -261,6 +290,11 @@ class PromptEncoder:
                 context=whole[:shared] if shared and not empty else self._start,
                 targets=whole[shared:],
             )
+        if self._encoder_decoder:
+            self._check_read(text, prompt_ids)
+            self._check_read(continuation, pair.targets, pair.targets)
+        else:
+            self._check_read(_with_answer(text, continuation), whole, pair.targets)
         if not pair.targets:
             raise ValueError(
                 f"the continuation {continuation!r} has no tokens of its own after this prompt"
@@ -312,6 +346,11 @@ def _with_answer(prompt: str, continuation: str) -> str:
     return prompt + (
         continuation.lstrip(" ") if prompt[-1:].isspace() else continuation
     )
+
+
+def _letters(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(filter(str.isalnum, decomposed))
 
 
 def _special_tokens_around(tokenizer: Any) -> tuple[Ids, Ids]:

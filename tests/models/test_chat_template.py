@@ -7,7 +7,7 @@ import transformers as tf
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.chat import ChatArgs, ChatTemplate, message, parse_chat_args
-from pytest_kbrel.models.hf.checks import end_note
+from pytest_kbrel.models.hf.checks import check_endings
 from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models.chat_shapes import SHAPES
@@ -185,6 +185,45 @@ def test_a_template_that_leaves_the_question_out_is_refused(tokenizer_of):
         ChatTemplate(tokenizer, NOTHING)
 
 
+TURNS = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}</s>{% endfor %}"
+OPENED = TURNS + "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        (TURNS, r"no generation prompt: .* leaves out '<\|assistant\|>'"),
+        (OPENED + "</s>", "ends a prompt with the end token </s>"),
+        # The tokenizer's own end token is another one.
+        ((OPENED + "</s>").replace("</s>", "<pad>"), "the end token <pad>"),
+    ],
+)
+def test_a_prompt_ends_where_an_answer_begins(tokenizer_of, template, said):
+    tokenizer = tokenizer_of("llama3")
+    tokenizer.chat_template = template
+    with pytest.raises(ModelError, match=said):
+        ChatTemplate(tokenizer, NOTHING)
+    if "end token" in said:
+        # What an encoder reads has one.
+        ChatTemplate(tokenizer, NOTHING, encoder_decoder=True)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        *SHAPES.values(),
+        OPENED,
+        # As DialoGPT's and Alpaca's: the answer follows at once.
+        "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}",
+        "{% for m in messages %}{{ m.content }}{{ '\nAnswer:' if loop.index % 2 else eos_token }}{% endfor %}",
+    ],
+)
+def test_a_prompt_that_an_answer_follows_is_no_error(tokenizer_of, template):
+    tokenizer = tokenizer_of("llama3")
+    tokenizer.chat_template = template
+    assert ChatTemplate(tokenizer, NOTHING).prompt(ASKED)
+
+
 def test_that_a_model_thinks_is_not_said_to_have_no_effect(tokenizer_of):
     tokenizer = tokenizer_of("llama3")
     on = ChatArgs(enable_thinking=True)
@@ -198,8 +237,11 @@ def test_that_a_model_does_not_stop_behind_an_answer_is_said(encoder_of):
     encoder = encoder_of("llama3")
     encoder.tokenizer.add_special_tokens({"additional_special_tokens": ["<|eot_id|>"]})
     end = encoder.tokenizer.convert_tokens_to_ids("<|eot_id|>")
-    assert "ends an answer with <|eot_id|>" in end_note((end + 1,), encoder)
-    assert end_note((end, end + 1), encoder) == ""
+    own = tf.GenerationConfig(temperature=0.6, eos_token_id=end)
+    for ends, said in (([end + 1], True), ([end, end + 1], False)):
+        finding = check_endings(tf.GenerationConfig(eos_token_id=ends), own, encoder)
+        assert ("ends an answer with <|eot_id|>" in finding.note) == said
+        assert finding.state.endswith("generation_config.json not used: temperature")
 
 
 @pytest.mark.parametrize("name", ["chat_template", "add_generation_prompt"])

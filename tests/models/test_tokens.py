@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 import transformers as tf
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    trainers,
+)
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import tokens
@@ -153,3 +160,44 @@ def test_chat_template_absent_or_broken(tokenizer_of):
             tokenizer_of("bos", chat_template="{{ raise_exception('no users here') }}"),
             chat_template=True,
         )
+
+
+@pytest.fixture(params=["<unk>", None], ids=["unknown", "dropped"])
+def letters_only(request):
+    """A tokenizer of lower letters without accents, for which others are unknown or nothing."""
+    names = ["<unk>", "<s>", " ", *"abcdefghijklmnopqrstuvwxyz?"]
+    vocabulary = {name: number for number, name in enumerate(names)}
+    tokenizer = Tokenizer(models.BPE(vocabulary, [], unk_token=request.param))
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.NFD(), normalizers.StripAccents(), normalizers.Lowercase()]
+    )
+    return tf.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", unk_token=request.param
+    )
+
+
+@pytest.mark.parametrize(
+    ("prompt", "continuation", "readable"),
+    [
+        ("Which town", " Málaga", True),
+        ("Which town, then: ", "Lima", True),
+        ("Which town", " 北京", False),
+        ("Which 省", " lima", False),
+    ],
+)
+@pytest.mark.parametrize("encoder_decoder", [True, False])
+def test_what_a_tokenizer_cannot_read_is_an_error(
+    letters_only, prompt, continuation, readable, encoder_decoder
+):
+    encoder = PromptEncoder(
+        letters_only, encoder_decoder=encoder_decoder, prefix_token_id=1
+    )
+    if readable:
+        assert encoder.pair(prompt, continuation).targets
+        assert encoder.prompt(prompt)
+        return
+    with pytest.raises(ValueError, match="no tokens for some of the letters"):
+        encoder.pair(prompt, continuation)
+    if not prompt.isascii():
+        with pytest.raises(ValueError, match="no tokens for some of the letters"):
+            encoder.prompt(prompt)

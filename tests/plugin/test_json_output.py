@@ -25,6 +25,7 @@ PREDICTION = {
 WORK = {
     "init": ("made", "commands"),
     "schema": ("report", "$defs"),
+    "check": ("reference", "findings"),
     "import": ("jsonl suites/facts.jsonl --output=own.jsonl", "facts"),
     "build head-to-tail": (
         "dump.csv --templates=templates.yaml --output=set",
@@ -41,6 +42,7 @@ WORK = {
 # What each command refuses; tests/cli has what argparse refuses.
 REFUSED = {
     "init": "suites/facts.jsonl",
+    "check": "nowhere/at/all",
     "import": "nosuch suites/facts.jsonl --output=x.jsonl",
     "build head-to-tail": "nowhere.csv --templates=t.yaml --output=x",
     "judge": "nowhere --output=x.jsonl",

@@ -69,15 +69,28 @@ def check_folder(folder: Path, *, gguf_file: str = "") -> None:
     weight_files(folder)
 
 
-def check_contents(folder: Path, *, gguf_file: str = "") -> None:
-    """Raise :class:`ModelError` for truncated weights or none in ``folder``; only headers are read."""
-    if gguf_file:
-        check_gguf(folder / gguf_file)
-    else:
-        for file in weight_files(folder):
-            check_safetensors(file)
+def check_contents(folder: Path, *, gguf_file: str = "") -> dict[str, str]:
+    """Return the number format of each tensor of ``folder`` by its name, nothing of a GGUF file.
+
+    Only headers are read. Raises :class:`ModelError` for weights that are truncated or not there, and for a
+    tensor that is in two shards, or in another than the index says.
+    """
     for file in tokenizer_files(folder):
         refuse_pointer(file)
+    if gguf_file:
+        check_gguf(folder / gguf_file)
+        return {}
+    formats: dict[str, str] = {}
+    places = _weight_map(folder)
+    for file in weight_files(folder):
+        for described, _ in check_safetensors(file):
+            name, formats[name], _ = json.loads(described)
+            if (place := places.setdefault(name, file.name)) != file.name:
+                raise ModelError(
+                    f"{folder}: the tensor {name} is in {file.name}, and in {place} by {INDEX} or a second time; "
+                    "programs differ in which they read; allowed: each tensor once, where the index says"
+                )
+    return formats
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -98,31 +111,29 @@ def read_config(folder: Path) -> dict[str, Any]:
 def weight_files(folder: Path) -> tuple[Path, ...]:
     """Return the safetensors files a load would read, sorted by name.
 
-    Raises :class:`ModelError` for a folder without safetensors, an unreadable index or a missing shard.
+    Raises :class:`ModelError` for a folder without safetensors or with two sets of them, an unreadable index
+    or a missing shard.
     """
-    single, index = folder / WEIGHTS, folder / INDEX
-    if single.is_file():
-        return (single,)
-    if index.is_file():
-        try:
-            names = sorted(set(read_json(index)["weight_map"].values()))
-            if not all(isinstance(name, str) for name in names):
-                raise TypeError("names of files are texts")
-        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-            raise ModelError(
-                f"{index}: unreadable index of shards: {error!r}"
-            ) from None
-        missing = [
-            name
-            for name in names
-            if Path(name).name != name or not (folder / name).is_file()
-        ]
-        if missing or not names:
-            raise ModelError(
-                f"{index}: the shards {missing or 'are none'}; each must be a file next to the index"
-            )
+    names = sorted({*_weight_map(folder).values()})
+    missing = [
+        name
+        for name in names
+        if Path(name).name != name or not (folder / name).is_file()
+    ]
+    if missing:
+        raise ModelError(
+            f"{folder / INDEX}: the shards {missing}; each must be a file next to the index"
+        )
+    if names and (names == [WEIGHTS] or not (folder / WEIGHTS).is_file()):
         return tuple(folder / name for name in names)
-    pickles = sorted(p.name for pattern in _PICKLES for p in folder.glob(pattern))
+    if (folder / WEIGHTS).is_file():
+        if others := [INDEX] if names else _names(folder, "model-*-of-*.safetensors"):
+            raise ModelError(
+                f"{folder}: two sets of weights: {WEIGHTS}, which transformers reads, and {others[0]}, which "
+                "other programs read; allowed: one of them"
+            )
+        return (folder / WEIGHTS,)
+    pickles = _names(folder, *_PICKLES)
     if pickles and not any(folder.glob("*.safetensors")):
         raise ModelError(
             f"{folder}: only pickled weights ({', '.join(pickles[:3])}), which can run code when opened; "
@@ -131,6 +142,46 @@ def weight_files(folder: Path) -> tuple[Path, ...]:
     raise ModelError(
         f"{folder}: no weights: model.safetensors or its index is needed; found {_listing(folder)}{_gguf_hint(folder)}"
     )
+
+
+def base_of_adapter(folder: Path) -> tuple[str, str] | None:
+    """Return the base model that an adapter's folder names and its revision; ``None`` of another folder."""
+    try:
+        settings = read_json(folder / ADAPTER_FILES[0])
+        base, revision = (
+            settings.get(key) or "" for key in ("base_model_name_or_path", "revision")
+        )
+    except (OSError, ValueError, AttributeError):
+        return None
+    is_alone = base and not any((folder / name).exists() for name in (WEIGHTS, INDEX))
+    return (str(base), str(revision)) if is_alone else None
+
+
+def unread_weights(folder: Path) -> list[str]:
+    """Return the names of other weights that lie beside :func:`weight_files`."""
+    read = {file.name for file in weight_files(folder)}
+    names = _names(folder, "model*.safetensors", "pytorch_model*.bin")
+    return [name for name in names if name not in read]
+
+
+def _weight_map(folder: Path) -> dict[str, str]:
+    """Return the shard of each tensor by the index; empty without an index."""
+    index = folder / INDEX
+    if not index.is_file():
+        return {}
+    try:
+        places: dict[str, str] = read_json(index)["weight_map"]
+        if not all(isinstance(name, str) for name in places.values()):
+            raise TypeError("names of files are texts")
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ModelError(f"{index}: unreadable index of shards: {error!r}") from None
+    if not places:
+        raise ModelError(f"{index}: the shards are none; allowed: files next to it")
+    return places
+
+
+def _names(folder: Path, *patterns: str) -> list[str]:
+    return sorted(p.name for pattern in patterns for p in folder.glob(pattern))
 
 
 def tokenizer_files(folder: Path) -> tuple[Path, ...]:
@@ -185,14 +236,14 @@ def effective_config(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _gguf_hint(folder: Path) -> str:
-    names = sorted(p.name for p in folder.glob("*.gguf"))
+    names = _names(folder, "*.gguf")
     if not names:
         return ""
     return f"; for GGUF weights add model-args gguf_file={names[0]}"
 
 
 def _listing(folder: Path) -> str:
-    names = sorted(p.name for p in folder.iterdir())
+    names = _names(folder, "*")
     return (
         ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
         or "nothing"

@@ -101,12 +101,12 @@ def _tokenising(spec: ModelSpec, folder: Path) -> list[Any]:
         if spec.chat_template and spec.add_bos_token is not None
         else []
     )
-    prefix = (
-        []
-        if spec.prefix_token_id is None
-        else [{"prefix_token_id": spec.prefix_token_id}]
-    )
-    return [*([settings] if settings else []), *bos, *prefix]
+    given = [
+        {name: value}
+        for name in ("prefix_token_id", "fix_mistral_regex")
+        if (value := getattr(spec, name)) is not None
+    ]
+    return [*([settings] if settings else []), *bos, *given]
 
 
 def quantisation(spec: ModelSpec, config: dict[str, Any]) -> str:

@@ -20,6 +20,7 @@ from pytest_kbrel.models.hf.spec import (
 from pytest_kbrel.models.token_counting import TokenizerCounter
 
 if TYPE_CHECKING:
+    from pytest_kbrel.models.hf.checks import Finding
     from pytest_kbrel.models.hf.model import HfModel
 
 
@@ -71,10 +72,16 @@ def _check(spec: ModelSpec) -> None:
     check_device(spec.device)
 
 
-def load(spec: ModelSpec, *, threads: int | None = None) -> HfModel:
+def load(
+    spec: ModelSpec,
+    *,
+    threads: int | None = None,
+    findings: list[Finding] | None = None,
+) -> HfModel:
     """Load a causal or encoder-decoder checkpoint and check that it can be trusted.
 
-    ``threads`` is the number of CPU threads for torch, ``None`` for torch's own choice.
+    ``threads`` is the number of CPU threads for torch, ``None`` for torch's own choice. What is found is
+    appended to ``findings``, up to the first error.
 
     Raises :class:`~pytest_kbrel.errors.ModelError` for anything wrong with weights, tokenizer, config or
     device, and :class:`~pytest_kbrel.errors.MissingExtraError` without torch, transformers or safetensors.
@@ -92,7 +99,7 @@ def load(spec: ModelSpec, *, threads: int | None = None) -> HfModel:
         ) from None
     if threads is not None:
         torch.set_num_threads(threads)
-    parts = load_checkpoint(spec)
+    parts = load_checkpoint(spec, findings)
     return HfModel(parts, budget=measure_budget(parts.model, spec))
 
 

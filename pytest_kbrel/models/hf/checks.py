@@ -1,10 +1,12 @@
-"""Checks of a loaded checkpoint, which raise ModelError, and notes for the reader of its figures."""
+"""Checks of a checkpoint: each raises ModelError, or says what it found.
+
+``kbrel check`` prints what loading finds.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from importlib import import_module
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,72 @@ import torch
 import transformers
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.checkpoint.files import bos_setting
+from pytest_kbrel.models.chat import ChatTemplate
+from pytest_kbrel.models.checkpoint.files import (
+    bos_setting,
+    check_contents,
+    unread_weights,
+    weight_files,
+)
 from pytest_kbrel.models.hf.devices import is_offloaded
 from pytest_kbrel.models.hf.lm_head import vocabulary_of
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.tokens import PromptEncoder
+from pytest_kbrel.records import GenerateRequest, record
 
 _LAYER = re.compile(r"(?<=\.)\d+(?=\.)")
+# Of an adapter that was not merged, and of quantised weights.
+_ADAPTER = re.compile(r"(^|[._])(lora|ia3|hada|lokr|oft|boft|vera)_")
+_SCALE = re.compile(r"[.](SCB|(\w+_)?scales?(_\w+)?|absmax|zero_point)$")
+# Of a checkpoint's settings of generation, what is used, and what says nothing of it.
+_KEPT = {
+    *("eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id"),
+    *("transformers_version", "_from_model_config", "use_cache"),
+}
+_SAMPLE = "Which city?"
+# Words of some writings.
+_WRITINGS = ("Zürich", "Москва", "北京", "القاهرة")
+
+
+@record
+class Finding:
+    """Part of a checkpoint that was looked at, and its state; ``note`` is for readers of its figures."""
+
+    part: str
+    state: str
+    note: str = ""
+
+
+def notes_of(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Return the notes among findings."""
+    return tuple(finding.note for finding in findings if finding.note)
+
+
+def check_weights(spec: ModelSpec, folder: Path) -> tuple[Finding, Mapping[str, str]]:
+    """Return what is there of weights, and the number formats of its tensors; raises as `check_contents`."""
+    formats = check_contents(folder, gguf_file=spec.gguf_file)
+    if spec.gguf_file:
+        return Finding(part="weights", state=spec.gguf_file), formats
+    files = weight_files(folder)
+    kinds = ", ".join(sorted({*formats.values()}))
+    state = f"{len(formats)} tensors ({kinds}) in {files[0].name}"
+    if len(files) > 1:
+        state += f" and {len(files) - 1} more"
+    unread = ", ".join(unread_weights(folder))
+    note = f"weights beside those that were loaded: {unread}" if unread else ""
+    return Finding(part="weights", state=state, note=note), formats
 
 
 def check_architecture(spec: ModelSpec, config: Any) -> None:
-    """Refuse classifiers and masked models: some load as causal ones and write nonsense."""
+    """Refuse classifiers and masked models: some load as causal ones and write nonsense.
+
+    A config that names the file of its weights is refused too: others read, and digests cover, another.
+    """
+    if other := getattr(config, "transformers_weights", None):
+        raise ModelError(
+            f"{spec.path}: config.json says transformers_weights={other}, which other programs do not read; "
+            "allowed: model.safetensors or its index, and no such key"
+        )
     named = config.architectures or []
     if any("MaskedLM" in name or name.endswith("Classification") for name in named):
         raise ModelError(
@@ -39,8 +96,14 @@ def check_kind(spec: ModelSpec, config: Any) -> None:
         )
 
 
-def check_complete(spec: ModelSpec, info: dict[str, Any], used: set[str]) -> None:
-    """Refuse weights that are missing, misshapen or left out, by transformers' own report of the load."""
+def check_complete(
+    spec: ModelSpec, model: Any, info: dict[str, Any], formats: Mapping[str, str]
+) -> Finding:
+    """Refuse weights that are missing, misshapen or left out, by transformers' own report of the load.
+
+    ``formats`` are those of the tensors in the files. What has no place in the architecture and no part in it,
+    such as a second head, is left out with a note.
+    """
     mismatched = sorted(
         str(entry[0] if isinstance(entry, tuple) else entry)
         for entry in info["mismatched_keys"]
@@ -61,27 +124,89 @@ def check_complete(spec: ModelSpec, info: dict[str, Any], used: set[str]) -> Non
         raise ModelError(
             f"{spec.path}: the weights cannot be loaded: {info['error_msgs'][0]}"
         )
-    # A head of its own changes no answer; a layer like those in use, but left out, does.
+    used = {name for name, _ in model.named_parameters()}
     kinds = {_LAYER.sub("*", name) for name in used}
-    if left_out := sorted(
-        name for name in info["unexpected_keys"] if _LAYER.sub("*", name) in kinds
+    left_out = sorted(info["unexpected_keys"])
+    integers = sorted(
+        name
+        for name, kind in formats.items()
+        if name.endswith("weight") and kind[0] in "IU"
+    )
+    is_quantised = bool(getattr(model.config, "quantization_config", None))
+    for names, what, allowed in (
+        (
+            [name for name in left_out if _LAYER.sub("*", name) in kinds],
+            "config.json has fewer layers than the weights",
+            "a config.json of these weights",
+        ),
+        (
+            [name for name in left_out if _ADAPTER.search(name)],
+            "the weights hold an adapter that is not merged",
+            "the adapter in a folder of its own (peft=FOLDER), or merged (merge_and_unload)",
+        ),
+        (
+            [] if is_quantised else [*_scales(left_out, used), *integers],
+            "the weights are quantised, and config.json has no quantization_config",
+            "a config.json that says how, or weights that are not quantised",
+        ),
     ):
-        raise ModelError(
-            f"{spec.path}: config.json has fewer layers than the weights: {len(left_out)} tensors would be "
-            f"left out, the first is {left_out[0]}"
+        if names:
+            raise ModelError(
+                f"{spec.path}: {what}: {len(names)} tensors would be left out or misread, the first is "
+                f"{names[0]}; allowed: {allowed}"
+            )
+    note = (
+        f"warning: {len(left_out)} tensors of the weights have no place in {type(model).__name__} and were left "
+        f"out, the first is {left_out[0]}"
+        if left_out
+        else ""
+    )
+    state = f"{type(model).__name__}, {model.num_parameters():,} parameters, all of them in the weights"
+    return Finding(part="architecture", state=state, note=note)
+
+
+def _scales(left_out: Iterable[str], used: Iterable[str]) -> list[str]:
+    """Return those of ``left_out`` that scale one of the weights in use; other parts may be scaled too."""
+    scaled = {".".join(name.split(".")[-3:-1]) for name in used}
+    return [
+        name
+        for name in left_out
+        if _SCALE.search(name) and ".".join(name.split(".")[-3:-1]) in scaled
+    ]
+
+
+def check_head(model: Any) -> Finding:
+    """Return whether the head is the embedding, with a note where config.json says so and the weights do not."""
+    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    is_tied = head is not None and head.weight is embedding.weight
+    config = model.config.get_text_config(decoder=True)
+    note = ""
+    if (
+        not is_tied
+        and head is not None
+        and getattr(config, "tie_word_embeddings", False)
+    ):
+        note = (
+            "warning: config.json ties the head to the embedding, and the weights hold another one, which was "
+            "loaded; other programs and versions take the embedding"
         )
+    state = "the embedding" if is_tied else "its own"
+    return Finding(part="head", state=state, note=note)
 
 
-def check_numbers(spec: ModelSpec, model: Any) -> None:
+def check_numbers(spec: ModelSpec, model: Any) -> Finding:
     """Refuse weights that are not all finite, naming the tensor."""
+    kinds = set()
     for name, tensor in _weights(model):
         if not tensor.is_floating_point() or tensor.numel() == 0:
             continue
+        kinds.add(str(tensor.dtype).removeprefix("torch."))
         # One pass without a mask of the tensor's size: both ends are NaN as soon as one value is.
         if not all(torch.isfinite(end) for end in torch.aminmax(tensor.detach())):
             raise ModelError(
                 f"{spec.path}: the weights hold NaN or infinity in {name}; allowed are finite numbers"
             )
+    return Finding(part="numbers", state=f"{', '.join(sorted(kinds))}, all finite")
 
 
 def _weights(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
@@ -96,7 +221,7 @@ def _weights(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
             yield from part.named_parameters(name, recurse=False)
 
 
-def check_fit(spec: ModelSpec, model: Any, tokenizer: Any) -> None:
+def check_fit(spec: ModelSpec, model: Any, tokenizer: Any) -> Finding:
     """Refuse a tokenizer with ids beyond the rows of the embedding that a plain text may get.
 
     Added special tokens may lie there, but for those that begin and end texts: a text has them only where
@@ -124,6 +249,47 @@ def check_fit(spec: ModelSpec, model: Any, tokenizer: Any) -> None:
             f"{spec.path}: prefix_token_id={spec.prefix_token_id}, but the model knows the ids 0 to "
             f"{rows - 1} only"
         )
+    return Finding(
+        part="embedding", state=f"{rows:,} rows for {len(tokenizer):,} tokens"
+    )
+
+
+def check_prompts(
+    spec: ModelSpec, folder: Path, encoder: PromptEncoder
+) -> Iterator[Finding]:
+    """Yield what is found of tokenizer, prompts and chat template; ``folder`` is the checkpoint's."""
+    tokenizer, template = encoder.tokenizer, encoder.template
+    state = [type(tokenizer).__name__]
+    if cut := tokenizer.init_kwargs.get("max_length"):
+        state.append(f"its cut at {cut} tokens unused")
+    for text in _WRITINGS:
+        try:
+            encoder.prompt(text)
+        except ValueError:
+            state.append(f"no tokens for {text}")
+    yield Finding(
+        part="tokenizer",
+        state=", ".join(state),
+        note=fast_note(spec, tokenizer) or regex_note(spec, tokenizer),
+    )
+    sample = encoder.rendered(GenerateRequest(prompt=_SAMPLE, max_new_tokens=1))
+    yield Finding(
+        part="prompt", state=repr(sample), note=bos_note(spec, folder, encoder)
+    )
+    use = "used" if template else "none"
+    if template is None and tokenizer.chat_template:
+        try:
+            ChatTemplate(tokenizer, spec.chat)
+            use = "not used"
+        except ModelError as error:
+            use = f"not used; it would be refused: {error}"
+    note = "; ".join(encoder.notes)
+    yield Finding(part="chat template", state=use, note=note)
+    marks = encoder.marks
+    thoughts = f"between {marks.opening} and {marks.closing}" if marks else "no marks"
+    if encoder.unscorable:
+        thoughts += f"; {encoder.unscorable}"
+    yield Finding(part="thoughts", state=thoughts)
 
 
 def bos_note(spec: ModelSpec, folder: Path, encoder: PromptEncoder) -> str:
@@ -151,15 +317,40 @@ def bos_note(spec: ModelSpec, folder: Path, encoder: PromptEncoder) -> str:
     )
 
 
-def end_note(eos_ids: Sequence[int], encoder: PromptEncoder) -> str:
-    """Return a note if a model does not stop where its chat template ends an answer; empty if it does."""
+def check_endings(config: Any, own: Any, encoder: PromptEncoder) -> Finding:
+    """Return where texts end, with a note if not where the chat template ends an answer.
+
+    ``config`` are the settings of generation in use, ``own`` the checkpoint's.
+    """
+    ends = config.eos_token_id or ()
+    names = encoder.tokenizer.convert_ids_to_tokens(list(ends))
+    changed = {name for name, value in own.to_diff_dict().items() if value}
+    unused = sorted(changed - _KEPT)
+    state = f"at {' '.join(map(str, names)) or 'no token'}" + (
+        f"; of generation_config.json not used: {', '.join(unused)}" if unused else ""
+    )
     end = encoder.template.end if encoder.template is not None else None
-    if end is None or end in eos_ids:
+    note = ""
+    if end is not None and end not in ends:
+        note = (
+            f"warning: the chat template ends an answer with {encoder.tokenizer.convert_ids_to_tokens(end)}, and "
+            "this checkpoint does not stop there: what it writes behind it is judged with the answer; "
+            "eos_token_id in generation_config.json names the tokens that end a text"
+        )
+    return Finding(part="endings", state=state, note=note)
+
+
+def regex_note(spec: ModelSpec, tokenizer: Any) -> str:
+    """Return a note if transformers takes a tokenizer for a wrong one of Mistral's; else empty."""
+    # Where the mark is set depends on the version.
+    marked = (tokenizer, getattr(tokenizer, "backend_tokenizer", None))
+    if spec.fix_mistral_regex is not None or all(
+        getattr(one, "fix_mistral_regex", True) for one in marked
+    ):
         return ""
     return (
-        f"warning: the chat template ends an answer with {encoder.tokenizer.convert_ids_to_tokens(end)}, and "
-        "this checkpoint does not stop there: what it writes behind it is judged with the answer; "
-        "eos_token_id in generation_config.json names the tokens that end a text"
+        "warning: transformers takes this tokenizer for one of Mistral's with a wrong pattern, which makes other "
+        "tokens than the model was trained with; model-args fix_mistral_regex=True mends it, False keeps it"
     )
 
 
@@ -171,81 +362,3 @@ def fast_note(spec: ModelSpec, tokenizer: Any) -> str:
         "model-args: use_fast_tokenizer=False is not used: transformers "
         f"{transformers.__version__} has only a fast tokenizer for this checkpoint"
     )
-
-
-# What PEFT calls an adapter that was given no name.
-_NAME = "default"
-_LORA_A = re.compile(r"\.lora_(embedding_)?A\b")
-# Shared by all layers, and saved once or not at all.
-_SHARED = ("vblora_vector_bank", "prompt_encoder", "tinylora_v", "unilora_theta_d")
-
-
-def with_adapter(spec: ModelSpec, model: Any) -> Any:
-    """Return ``model`` with the adapter that ``spec.peft`` names.
-
-    Raises :class:`ModelError` for an adapter of which the model has no place for some weights, or has places
-    that the adapter has no weights for, for one that adds tokens to the prompt, and for a LoRA that was never
-    trained; whatever PEFT and safetensors raise is left as it is.
-    """
-    peft = import_module("peft")
-    try:
-        adapted = peft.PeftModel.from_pretrained(model, spec.peft, use_safetensors=True)
-    except (RuntimeError, KeyError) as error:
-        # Of weights of another shape torch tells in lines behind the first.
-        raise ModelError(
-            f"{spec.path}: the adapter {spec.peft} does not fit: {' '.join(str(error).split())[:400]}; allowed: "
-            "an adapter of this checkpoint"
-        ) from None
-    if adapted.active_peft_config.is_prompt_learning:
-        raise ModelError(
-            f"{spec.text}: the adapter {spec.peft} puts tokens of its own in front of the prompt, which "
-            "moves all places; allowed: adapters that change weights, such as LoRA"
-        )
-    # PEFT only warns of what is missing, and says nothing of what is left over. Setting the same weights once
-    # more, it tells both.
-    weights = peft.load_peft_weights(spec.peft, device="cpu", use_safetensors=True)
-    result = peft.set_peft_model_state_dict(adapted, weights, adapter_name=_NAME)
-    prefix = str(getattr(adapted.base_model, "prefix", ""))
-    missing = [
-        key for key in result.missing_keys if _NAME in key.split(".") and prefix in key
-    ]
-    missing = [key for key in missing if not any(name in key for name in _SHARED)]
-    for keys, what in (
-        (result.unexpected_keys, "weights that the model has no place for"),
-        (missing, "no weights for some of the places that its config names"),
-    ):
-        if keys:
-            more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
-            raise ModelError(
-                f"{spec.path}: the adapter {spec.peft} does not fit: it has {what}: {sorted(keys)[0]}{more}; "
-                "the model would answer without them; allowed: an adapter of this checkpoint"
-            )
-    # LoRA adds the product of two matrices, of which training begins with the second at zero.
-    behind = [weight for name, weight in weights.items() if not _LORA_A.search(name)]
-    if prefix == "lora_" and not any(bool(weight.any()) for weight in behind):
-        raise ModelError(
-            f"{spec.path}: the adapter {spec.peft} changes nothing: all its lora_B are zero, as before training; "
-            "allowed: an adapter that was trained, or the checkpoint without it"
-        )
-    return adapted
-
-
-def base_note(spec: ModelSpec, config: Any) -> str:
-    """Return a note if an adapter was made for another base model; empty if it names this one, or none.
-
-    ``config`` is PEFT's, of the adapter. A folder and a hub id are the same where their last parts are.
-    """
-    base = str(config.base_model_name_or_path or "")
-    if not base or _last(base) == _last(spec.path):
-        return ""
-    here = Path(base).expanduser()
-    if here.exists() and spec.is_local and here.samefile(spec.location):
-        return ""
-    return (
-        f"warning: the adapter {spec.peft} names another base model, {base}, and was put on {spec.path}: "
-        "its weights fit, and nothing tells whether they were trained on it"
-    )
-
-
-def _last(path: str) -> str:
-    return path.rstrip("/\\").replace("\\", "/").rpartition("/")[2].lower()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import logging
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,17 +22,19 @@ from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.checkpoint.files import INDEX, WEIGHTS, tokenizer_files
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
 from pytest_kbrel.models.checkpoint.integrity import FileRecord, record_files
+from pytest_kbrel.models.hf.adapter import check_adapter, with_adapter
 from pytest_kbrel.models.hf.checks import (
-    base_note,
-    bos_note,
+    Finding,
     check_architecture,
     check_complete,
+    check_endings,
     check_fit,
+    check_head,
     check_kind,
     check_numbers,
-    end_note,
-    fast_note,
-    with_adapter,
+    check_prompts,
+    check_weights,
+    notes_of,
 )
 from pytest_kbrel.models.hf.devices import (
     check_device,
@@ -68,33 +71,38 @@ class LoadedCheckpoint:
     notes: tuple[str, ...] = ()
 
 
-def load_checkpoint(spec: ModelSpec) -> LoadedCheckpoint:
+def load_checkpoint(
+    spec: ModelSpec, findings: list[Finding] | None = None
+) -> LoadedCheckpoint:
     """Load config, tokenizer and weights, check them, derive, and take the fingerprint.
 
-    Raises :class:`ModelError` naming the checkpoint, what was found and what is allowed.
+    What is found is appended to ``findings``, up to the first error. Raises :class:`ModelError` naming the
+    checkpoint, what was found and what is allowed.
     """
+    findings = [] if findings is None else findings
+    findings += [
+        Finding(part="options", state=spec.text, note=note) for note in spec.notes
+    ]
     device = device_of(spec)
     files = record_files(spec)
     config, encoder = load_outline(spec)
     tokenizer = encoder.tokenizer
     with quiet():
         folder = _folder(spec)
-        model = _load_model(spec, config, device)
-        check_numbers(spec, model)
-        check_fit(spec, model, tokenizer)
-        notes = [
-            *spec.notes,
-            *encoder.notes,
-            bos_note(spec, folder, encoder),
-            fast_note(spec, tokenizer),
-        ]
-        if spec.peft:
-            notes.append(base_note(spec, model.active_peft_config))
+        weights, formats = check_weights(spec, folder)
+        findings.append(weights)
+        findings += check_prompts(spec, folder, encoder)
+        model = _load_model(spec, config, device, formats, findings)
+        findings.append(check_numbers(spec, model))
+        findings.append(check_fit(spec, model, tokenizer))
+        own = model.generation_config
         bare = model.get_base_model() if spec.peft else model
         bare.generation_config = model.generation_config = greedy_settings(
             model, tokenizer
         )
-        notes.append(end_note(model.generation_config.eos_token_id or (), encoder))
+        if spec.peft:
+            findings.append(check_adapter(spec, model, encoder))
+        findings.append(check_endings(model.generation_config, own, encoder))
         if spec.derived:
             from pytest_kbrel.reference.derive import derive
 
@@ -105,6 +113,12 @@ def load_checkpoint(spec: ModelSpec) -> LoadedCheckpoint:
             spec, folder, model, tokenizer, adds_bos=encoder.adds_bos
         )
     files.check()
+    findings.append(
+        Finding(
+            part="digests",
+            state=f"weights {described.weights_digest[:12]}, tokenizer {described.tokenizer_digest[:12]}",
+        )
+    )
     return LoadedCheckpoint(
         spec=spec,
         model=model,
@@ -113,7 +127,7 @@ def load_checkpoint(spec: ModelSpec) -> LoadedCheckpoint:
         fingerprint=described,
         files=files,
         max_length=spec.max_length or _max_length(config),
-        notes=tuple(filter(None, notes)),
+        notes=notes_of(findings),
     )
 
 
@@ -256,6 +270,8 @@ def load_tokenizer(spec: ModelSpec) -> Any:
     options = {"trust_remote_code": False} if spec.tokenizer else _source(spec)
     if not spec.use_fast_tokenizer:
         options["use_fast"] = False
+    if spec.fix_mistral_regex is not None:
+        options["fix_mistral_regex"] = spec.fix_mistral_regex
     what = f"{_TOKENIZER} {spec.tokenizer}".strip()
     tokenizer = _from_pretrained(
         spec, what, transformers.AutoTokenizer, spec.tokenizer, **options
@@ -269,10 +285,24 @@ def load_tokenizer(spec: ModelSpec) -> Any:
     # Without its files some classes make a tokenizer that knows nothing, and say nothing.
     if not any(character.isalnum() for character in echo):
         raise _no_tokenizer(spec)
+    if (
+        spec.chat_template
+        and spec.tokenizer
+        and spec.tokenizer == spec.peft
+        and not tokenizer.chat_template
+    ):
+        base = dataclasses.replace(spec, tokenizer="", peft="")
+        tokenizer.chat_template = load_tokenizer(base).chat_template
     return tokenizer
 
 
-def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
+def _load_model(
+    spec: ModelSpec,
+    config: Any,
+    device: torch.device,
+    formats: Mapping[str, str],
+    findings: list[Finding],
+) -> Any:
     kind = "Seq2SeqLM" if config.is_encoder_decoder else "CausalLM"
     options: dict[str, Any] = {
         **_source(spec),
@@ -296,7 +326,8 @@ def _load_model(spec: ModelSpec, config: Any, device: torch.device) -> Any:
         options |= device_map_options(spec.placement)
     factory = getattr(transformers, f"AutoModelFor{kind}")
     model, info = _from_pretrained(spec, "the model", factory, **options)
-    check_complete(spec, info, {name for name, _ in model.named_parameters()})
+    findings.append(check_complete(spec, model, info, formats))
+    findings.append(check_head(model))
     check_placement(spec, model)
     # transformers puts it on unasked where PEFT is installed.
     if getattr(model, "_hf_peft_config_loaded", False):

@@ -5,18 +5,31 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
+import torch
+
+from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.batching import Batcher, Batches
 from pytest_kbrel.models.checkpoint_model import CheckpointModel
+from pytest_kbrel.models.hf.checks import Finding
 from pytest_kbrel.models.hf.generator import Generator
-from pytest_kbrel.models.hf.loading import LoadedCheckpoint
+from pytest_kbrel.models.hf.loading import LoadedCheckpoint, quiet
 from pytest_kbrel.models.hf.scorer import Scorer
-from pytest_kbrel.models.hf.sharing import Probabilities, SharingMode
+from pytest_kbrel.models.hf.sharing import Probabilities, SharingMode, tolerance
 from pytest_kbrel.models.hf.stopping import Endings
 from pytest_kbrel.models.memory import token_budget
-from pytest_kbrel.models.tokens import Pair, Prompt
+from pytest_kbrel.models.tokens import Pair, Prompt, common_prefix
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import Generated
+from pytest_kbrel.records import Generated, GenerateRequest
 
+_QUESTIONS = tuple(
+    f"Question: {question}\nAnswer:"
+    for question in (
+        "What is the capital of Peru?",
+        "Who wrote Hamlet?",
+        "In which country is the Nile Delta?",
+    )
+)
 # By sharing mode, of scoring and of generating.
 _ENGINES: dict[SharingMode, tuple[str, str]] = {
     "packed": ("scored in packed rows", "written in a loop of packed rows"),
@@ -69,6 +82,46 @@ class HfModel(CheckpointModel):
         if words:
             words.append(f"batches of up to {self._batcher.budget} tokens")
         return ", ".join(words)
+
+    def check_answers(self) -> Finding:
+        """Return the answers to some questions; :class:`ModelError` where transformers' own search writes others.
+
+        Tokens that are equally probable but for rounding are not told apart.
+        """
+        model, texts = self.parts.model, []
+        asked = [
+            GenerateRequest(prompt=text, max_new_tokens=16, stop=())
+            for text in _QUESTIONS
+        ]
+        prompts = [self._prompt(request) for request in asked]
+        start = 1 if model.config.is_encoder_decoder else 0
+        for prompt, answer in zip(
+            prompts, in_order(self._written(prompts)), strict=True
+        ):
+            ids = torch.tensor([prompt.ids], device=model.device)
+            with quiet(), torch.inference_mode():
+                plain = model.generate(
+                    input_ids=ids,
+                    attention_mask=torch.ones_like(ids),
+                    max_new_tokens=prompt.request.max_new_tokens,
+                    return_dict_in_generate=True,
+                    output_logits=True,
+                )
+            theirs = plain.sequences[0, start or len(prompt.ids) :].tolist()
+            ours = answer.token_ids if isinstance(answer, Generated) else ()
+            texts.append(self._endings.decode(ours).strip().partition("\n")[0])
+            place = common_prefix(ours, theirs)
+            rest = (*ours[place:][:1], *theirs[place:][:1])
+            if not rest:
+                continue
+            logits = plain.logits[min(place, len(plain.logits) - 1)][0, list(rest)]
+            if len(rest) < 2 or not logits.max() - logits.min() <= tolerance(model):
+                raise ModelError(
+                    f"{self.parts.spec.path}: {prompt.request.prompt!r} is answered {texts[-1]!r} here and "
+                    f"{self._endings.decode(theirs)!r} by generate of transformers; please report it"
+                )
+        state = f"{len(texts)} as by generate of transformers: {', '.join(map(repr, texts))}"
+        return Finding(part="answers", state=state)
 
     def close(self) -> None:
         """Free the weights; the model cannot be used any more."""

@@ -43,7 +43,7 @@ def best_sharing_mode(
         plain, other = functions["plain"](pairs), functions["plain"](others)
     except Exception:
         return "plain"
-    if not _furthest(plain, other) > 10 * _tolerance(model):
+    if not _furthest(plain, other) > 10 * tolerance(model):
         return "plain"
     for mode in SHARING_MODES[:-1]:
         # Whatever an architecture raises here, this mode does not hold for it.
@@ -57,10 +57,11 @@ def agree(
     model: Any, one: Sequence[Probabilities], other: Sequence[Probabilities]
 ) -> bool:
     """Return True if two computations of the same probabilities differ by no more than rounding."""
-    return _furthest(one, other) <= _tolerance(model)
+    return _furthest(one, other) <= tolerance(model)
 
 
-def _tolerance(model: Any) -> float:
+def tolerance(model: Any) -> float:
+    """Return by how many nats a model's numbers may differ with the shape of a batch."""
     return _TOLERANCE.get(model.dtype, _HALF_TOLERANCE)
 
 

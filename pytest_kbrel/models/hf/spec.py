@@ -14,8 +14,10 @@ from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
 from pytest_kbrel.models.checkpoint.files import (
     ADAPTER_WEIGHTS,
+    base_of_adapter,
     check_folder,
     looks_like_hub_id,
+    tokenizer_files,
 )
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import parse
@@ -51,6 +53,7 @@ MODEL_ARGS = (
     *(
         "use_fast_tokenizer",
         "prefix_token_id",
+        "fix_mistral_regex",
         "trust_remote_code",
         "tokenizer",
         "max_length",
@@ -79,6 +82,7 @@ class ModelSpec(Spec):
     ``None`` for what the checkpoint says; ``add_bos_token`` ``None`` for what the tokenizer does.
     ``subfolder`` is where in the folder or repository the checkpoint lies. ``kind`` is ``"causal"`` or
     ``"seq2seq"`` where the user says so. ``prefix_token_id`` stands for an empty prompt, in place of BOS.
+    ``fix_mistral_regex`` is transformers' own: Mistral's tokenizers were saved with a wrong pattern.
     """
 
     path: str
@@ -104,11 +108,14 @@ class ModelSpec(Spec):
     placement: Placement | None = None
     use_fast_tokenizer: bool = True
     prefix_token_id: int | None = None
+    fix_mistral_regex: bool | None = None
 
     @property
     def name(self) -> str:
         """What reports call the model: ``./base + ./my-lora``, ``folder/model-Q4_K_M.gguf``, ``org/name@v2``."""
-        parts = (self.text.rstrip("/"), self.subfolder, self.gguf_file)
+        is_adapter = self.peft and self.text.removeprefix("hf/") == self.peft
+        text = self.path if is_adapter else self.text
+        parts = (text.rstrip("/"), self.subfolder, self.gguf_file)
         name = "/".join(filter(None, parts))
         version = f"@{self.revision}" if self.revision else ""
         adapter = f" + {self.peft}" if self.peft else ""
@@ -154,7 +161,8 @@ def parse_spec(
     """Return the spec that ``--kb-model`` and its companions name.
 
     ``text`` is a folder or hub id (``hf/`` may lead it), ``reference`` or ``reference:NAME``. ``model_args``
-    is lm-eval's ``key=value,key=value``. Nothing is loaded and no folder is looked into.
+    is lm-eval's ``key=value,key=value``. Nothing is loaded, and of folders only an adapter's is looked into: it
+    names its base model and may have a tokenizer.
 
     Raises :class:`ModelError` for an unknown key, a value of the wrong kind, or two places
     that contradict each other.
@@ -167,6 +175,12 @@ def parse_spec(
             "allowed are the architectures that the installed transformers knows"
         )
     path, derived = _resolve(text, args.get("pretrained", ""))
+    peft, revision = _expanded(args.get("peft", "")), args.get("revision", "")
+    if not peft and (base := base_of_adapter(Path(path).expanduser())):
+        peft, (path, at) = path, base
+        revision = revision or at
+    # What it was trained with: tokens that it adds, and the template.
+    own = peft if peft and tokenizer_files(Path(peft).expanduser()) else ""
     in_4bit, in_8bit = (
         bool(flag(args, "load_in_4bit")),
         bool(flag(args, "load_in_8bit")),
@@ -196,7 +210,7 @@ def parse_spec(
         text=text if text != "hf" else f"hf/{path}",
         path=path,
         derived=derived,
-        revision=args.get("revision", ""),
+        revision=revision,
         device=_agreed("device", device, mapped or "auto"),
         dtype=_agreed("dtype", _dtype(dtype), _dtype(args.get("dtype", "auto"))),
         batch_size=number(
@@ -205,11 +219,11 @@ def parse_spec(
         # The flag is for all models of a run, an argument for one.
         chat_template=chat_template if own_template is None else own_template,
         chat=parse_chat_args(args),
-        tokenizer=_expanded(args.get("tokenizer", "")),
+        tokenizer=_expanded(args.get("tokenizer", own)),
         max_length=number(args, "max_length", TOKENS, "of tokens"),
         add_bos_token=flag(args, "add_bos_token"),
         attn_implementation=choice(args, "attn_implementation", ATTENTION),
-        peft=_expanded(args.get("peft", "")),
+        peft=peft,
         gguf_file=args.get("gguf_file", ""),
         load_in_4bit=in_4bit,
         load_in_8bit=in_8bit,
@@ -219,6 +233,7 @@ def parse_spec(
         placement=placement,
         use_fast_tokenizer=flag(args, "use_fast_tokenizer") is not False,
         prefix_token_id=number(args, "prefix_token_id", TOKEN_ID),
+        fix_mistral_regex=flag(args, "fix_mistral_regex"),
         notes=tuple(notes),
     )
 
@@ -258,6 +273,8 @@ def check_path(spec: ModelSpec) -> None:
             else []
         )
         hint = nearest(str(folder), siblings)
+        if spec.peft and spec.path not in spec.text:
+            hint = f"; {spec.peft} names it as its base model: give yours, with model-args peft={spec.peft}"
         raise (ModelError if hint else NoFolderError)(
             f"{spec.path}: no such folder; allowed is a folder with config.json, safetensors and tokenizer, "
             f"a hub id org/name, or reference{hint}"

@@ -44,6 +44,7 @@ _OF_CHECKPOINT = (
     "trust_remote_code",
     "add_bos_token",
     "prefix_token_id",
+    "fix_mistral_regex",
     "max_length",
     "apply_chat_template",
     *CHAT_ARGS,
@@ -113,6 +114,10 @@ def parse_vllm(
     if checkpoint.derived:
         raise ModelError(
             f"{text}: made from the embedded checkpoint after loading; allowed is reference"
+        )
+    if checkpoint.peft:
+        raise ModelError(
+            f"{text}: an adapter, and vllm/ runs none; allowed: hf/{checkpoint.peft}"
         )
     text = text if rest else f"{PREFIX}{checkpoint.path}"
     return VllmSpec(

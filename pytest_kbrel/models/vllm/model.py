@@ -23,7 +23,14 @@ from pytest_kbrel.models.checkpoint.files import check_folder, weight_files
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
 from pytest_kbrel.models.checkpoint.integrity import record_files
 from pytest_kbrel.models.checkpoint_model import CheckpointModel
-from pytest_kbrel.models.hf.checks import bos_note, check_fit, check_numbers, end_note
+from pytest_kbrel.models.hf.checks import (
+    check_endings,
+    check_fit,
+    check_numbers,
+    check_prompts,
+    check_weights,
+    notes_of,
+)
 from pytest_kbrel.models.hf.loading import LoadedCheckpoint, load_outline, quiet
 from pytest_kbrel.models.hf.spec import ModelSpec
 from pytest_kbrel.models.hf.stopping import (
@@ -153,10 +160,16 @@ def load_model(spec: VllmSpec) -> VllmModel:
         )
     tokenizer = encoder.tokenizer
     with quiet():
+        findings = [
+            check_weights(checkpoint, folder)[0],
+            *check_prompts(checkpoint, folder, encoder),
+        ]
         empty = _without_weights(spec, folder, config)
         check_fit(checkpoint, empty, tokenizer)
         check_numbers(checkpoint, _Stored(folder))
+        own = empty.generation_config
         empty.generation_config = greedy_settings(empty, tokenizer)
+        findings.append(check_endings(empty.generation_config, own, encoder))
         described = fingerprint(
             checkpoint, folder, empty, tokenizer, adds_bos=encoder.adds_bos
         )
@@ -166,12 +179,6 @@ def load_model(spec: VllmSpec) -> VllmModel:
     except ModelError:
         engine.close()
         raise
-    notes = (
-        *spec.notes,
-        *encoder.notes,
-        bos_note(checkpoint, folder, encoder),
-        end_note(empty.generation_config.eos_token_id or (), encoder),
-    )
     parts = LoadedCheckpoint(
         spec=checkpoint,
         model=empty,
@@ -180,7 +187,7 @@ def load_model(spec: VllmSpec) -> VllmModel:
         fingerprint=_run_by_vllm(spec, described, engine.dtype, engine.device, version),
         files=files,
         max_length=engine.max_length,
-        notes=tuple(filter(None, notes)),
+        notes=(*spec.notes, *notes_of(findings)),
     )
     return VllmModel(parts, engine)
 

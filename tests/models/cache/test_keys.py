@@ -131,7 +131,7 @@ def test_each_part_of_what_is_asked_makes_another_key(request_, changes):
     assert set(changes) == set(type(request_).__dataclass_fields__)
 
 
-CHAT = "{% for m in messages %}{{ bos_token }}{{ m['content'] }}{% endfor %}"
+CHAT = "{{ bos_token }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
 
 
 @pytest.fixture(scope="module")

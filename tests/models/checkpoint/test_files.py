@@ -11,6 +11,8 @@ from safetensors.torch import save_file
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.files import (
+    INDEX,
+    WEIGHTS,
     check_contents,
     check_folder,
     check_gguf,
@@ -18,6 +20,7 @@ from pytest_kbrel.models.checkpoint.files import (
     digest_of_tensors,
     looks_like_hub_id,
     read_config,
+    unread_weights,
     weight_files,
 )
 
@@ -107,8 +110,61 @@ def test_the_files_of_weights_are_named_by_the_index_where_there_is_no_single_on
         "a.safetensors",
         "b.safetensors",
     ]
-    fill(tmp_path, "model.safetensors")
-    assert [file.name for file in weight_files(tmp_path)] == ["model.safetensors"]
+
+
+ONE, TWO = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("files", "shards", "other"),
+    [
+        ((WEIGHTS, ONE, TWO), (ONE, TWO), INDEX),
+        ((WEIGHTS, ONE), (WEIGHTS, ONE), INDEX),
+        ((WEIGHTS, ONE, TWO), (), ONE),
+    ],
+)
+def test_two_sets_of_weights_are_refused(tmp_path, files, shards, other):
+    fill(tmp_path, *files)
+    if shards:
+        index(tmp_path, **{name: name for name in shards})
+    with pytest.raises(
+        ModelError, match=f"two sets of weights: {WEIGHTS}, which .*, and {other}, "
+    ):
+        weight_files(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "shards", "unread"),
+    [
+        # Some programs write an index for a single file; Mistral puts a file of its own beside the shards.
+        ((WEIGHTS, "consolidated.safetensors"), (WEIGHTS,), []),
+        (
+            (ONE, TWO, "model-3-of-3.safetensors"),
+            (ONE, TWO),
+            ["model-3-of-3.safetensors"],
+        ),
+        ((WEIGHTS, "pytorch_model.bin", "optimizer.bin"), (), ["pytorch_model.bin"]),
+        ((WEIGHTS, "model.fp16.safetensors"), (), ["model.fp16.safetensors"]),
+    ],
+)
+def test_other_weights_beside_those_that_are_read_are_named(
+    tmp_path, files, shards, unread
+):
+    fill(tmp_path, *files)
+    if shards:
+        index(tmp_path, **{name: name for name in shards})
+    weight_files(tmp_path)
+    assert unread_weights(tmp_path) == unread
+
+
+@pytest.mark.parametrize("says", [ONE, TWO])
+def test_a_tensor_is_in_one_shard_the_one_that_the_index_says(tmp_path, says):
+    other = {"c": tensor(0, 8)}
+    for name, tensors in ((ONE, WHOLE), (TWO, other | WHOLE if says == ONE else other)):
+        (tmp_path / name).write_bytes(safetensors(tensors, 24 if "a" in tensors else 8))
+    index(tmp_path, a=says, b=ONE, c=TWO)
+    with pytest.raises(ModelError, match=r"the tensor a is in .* and in .* by"):
+        check_contents(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +300,9 @@ def test_a_gguf_file_begins_with_its_name(tmp_path: Path) -> None:
 
 def test_each_shard_and_each_file_of_the_tokenizer_is_looked_at(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        (tmp_path / f"{name}.safetensors").write_bytes(safetensors(WHOLE, 24))
+        (tmp_path / f"{name}.safetensors").write_bytes(
+            safetensors({name: tensor(0, 24)}, 24)
+        )
     index = {"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     (tmp_path / "tokenizer.json").write_text("{}")
@@ -254,7 +312,7 @@ def test_each_shard_and_each_file_of_the_tokenizer_is_looked_at(tmp_path: Path) 
         ModelError, match=r"b\.safetensors: the safetensors are cut short"
     ):
         check_contents(tmp_path)
-    (tmp_path / "b.safetensors").write_bytes(safetensors(WHOLE, 24))
+    (tmp_path / "b.safetensors").write_bytes(safetensors({}, 0))
     (tmp_path / "tokenizer.json").write_text(POINTER)
     with pytest.raises(ModelError, match=r"tokenizer\.json: this is a Git LFS pointer"):
         check_contents(tmp_path)

@@ -11,8 +11,9 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.hf import adapter as module
+from pytest_kbrel.models.hf.adapter import base_note
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.checks import base_note
 from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 from pytest_kbrel.records import ScoreRequest
 from tests.models import tiny_checkpoints
@@ -157,7 +158,12 @@ def without_the_head(weights):
             {"change": wider},
             r"does not fit: .*size mismatch for .*layers\.0\..*lora_A",
         ),
-        ({"change": never_trained}, r"changes nothing: all its lora_B are zero"),
+        ({"config": {"lora_alpha": 0}}, r"changes nothing: all logits of 2 prompts"),
+        (
+            {"alora_invocation_tokens": [7, 8]},
+            "an activated LoRA, which works behind its invocation tokens only",
+        ),
+        ({"change": never_trained}, r"changes nothing: all logits of 2 prompts"),
         (
             {"change": without_the_head, "modules_to_save": ["lm_head"]},
             r"does not fit: .*lm_head\.weight.*;",
@@ -178,3 +184,76 @@ def test_an_adapter_that_does_not_fit_as_a_whole_is_refused(base, adapter, made,
         opened(base, folder)
     assert str(folder) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_other_kinds_of_adapters_must_change_something_too(base, adapter, tmp_path):
+    peft = pytest.importorskip("peft")
+    model = transformers.AutoModelForCausalLM.from_pretrained(base)
+    settings = peft.IA3Config(
+        target_modules=["k_proj"], feedforward_modules=[], task_type="CAUSAL_LM"
+    )
+    peft.get_peft_model(model, settings).save_pretrained(tmp_path / "ones")
+    with pytest.raises(ModelError, match="ones changes nothing"):
+        opened(base, tmp_path / "ones")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_adapter_with_tokens_of_its_own_brings_their_rows_and_its_tokenizer(
+    base, tmp_path
+):
+    peft = pytest.importorskip("peft")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(base)
+    tokenizer.add_tokens(["Lima", *(f"<more{n}>" for n in range(400 - len(tokenizer)))])
+    tokenizer.chat_template = "TUNED {{ messages[0].content }} "
+    model = transformers.AutoModelForCausalLM.from_pretrained(base)
+    model.resize_token_embeddings(len(tokenizer))
+    settings = peft.LoraConfig(
+        r=2,
+        target_modules=["q_proj"],
+        modules_to_save=["embed_tokens", "lm_head"],
+        init_lora_weights=False,
+        task_type="CAUSAL_LM",
+    )
+    folder = tmp_path / "longer"
+    peft.get_peft_model(model, settings).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    adapted = opened(base, folder, ",apply_chat_template=True")
+    request = ScoreRequest(prompt="Paris is", continuation="Lima")
+    (response,) = adapted.score([request])
+    assert response.token_ids == (tokenizer.convert_tokens_to_ids("Lima"),)
+    assert adapted.rendered(request) == "TUNED Paris is "
+    # Without a template of its own, the base's.
+    (folder / "chat_template.jinja").unlink()
+    change_json(
+        base / "tokenizer_config.json", chat_template="BASE {{ messages[0].content }}"
+    )
+    alone = load(parse_spec(str(folder), "apply_chat_template=True", device="cpu"))
+    assert alone.rendered(request) == "BASE Paris is"
+    assert alone.describe().name == f"{base} + {folder}"
+    named = opened(base, folder, f",tokenizer={base},apply_chat_template=True")
+    assert named.score([request])[0].token_ids != response.token_ids
+    # Some programs save the base model's config beside the adapter.
+    shutil.copy(base / "config.json", folder)
+    assert (
+        load(parse_spec(str(folder), device="cpu"))
+        .describe()
+        .name.startswith(str(base))
+    )
+    change_json(folder / "adapter_config.json", base_model_name_or_path="/gone")
+    with pytest.raises(
+        ModelError, match=r"/gone: no such .* names it as its base model"
+    ):
+        load(parse_spec(str(folder), device="cpu"))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("has_tokenizer", [True, False])
+def test_that_the_tokenizer_of_an_adapter_on_the_hub_is_not_used_is_told(
+    base, adapter, monkeypatch, has_tokenizer
+):
+    loaded = opened(base, adapter()).parts
+    monkeypatch.setattr(module, "cached_file", lambda *names, **how: has_tokenizer)
+    spec = parse_spec(str(base), "peft=org/tuned", device="cpu")
+    finding = module.check_adapter(spec, loaded.model, loaded.encoder)
+    assert ("tokenizer=org/tuned uses it" in finding.note) == has_tokenizer

@@ -121,6 +121,11 @@ def test_unknown_architecture(llama):
     assert "unknown to transformers" in refusal(llama)
 
 
+def test_a_config_that_names_other_weights(llama):
+    change_json(llama / "config.json", transformers_weights="model-2.safetensors")
+    assert "transformers_weights=model-2.safetensors, which" in refusal(llama)
+
+
 def test_code_of_the_checkpoint_is_not_run(llama):
     (llama / "configuration_oracle.py").write_text("raise SystemExit('this ran')")
     change_json(

@@ -8,10 +8,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.hf.checks import bos_note, check_kind, fast_note
-from pytest_kbrel.models.hf.spec import ModelSpec
+from pytest_kbrel.models.hf.checks import bos_note, check_kind, fast_note, regex_note
+from pytest_kbrel.models.hf.loading import load_tokenizer
+from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 
 SPEC = ModelSpec(text="x", path="x")
 
@@ -78,3 +81,24 @@ def test_a_fast_tokenizer_in_place_of_another_is_told():
     slow_wanted = replace(SPEC, use_fast_tokenizer=False)
     assert "has only a fast tokenizer" in fast_note(slow_wanted, fast)
     assert fast_note(slow_wanted, slow) == fast_note(SPEC, fast) == ""
+
+
+def test_the_old_pattern_of_mistrals_tokenizer_is_told_and_mended(tmp_path):
+    letters = pre_tokenizers.ByteLevel.alphabet()
+    # transformers looks at large vocabularies only.
+    names = [*letters, *(f"<{n}>" for n in range(100_001))]
+    tokenizer = Tokenizer(models.BPE({name: n for n, name in enumerate(names)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(
+        tmp_path
+    )
+    config = {"model_type": "mistral", "transformers_version": "4.50.0"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    patterns = []
+    for args in ("", "fix_mistral_regex=False", "fix_mistral_regex=True"):
+        spec = parse_spec(str(tmp_path), args)
+        loaded = load_tokenizer(spec)
+        assert bool(regex_note(spec, loaded)) == (not args)
+        patterns.append(str(loaded.backend_tokenizer.pre_tokenizer))
+    assert patterns[0] == patterns[1] != patterns[2]

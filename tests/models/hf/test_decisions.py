@@ -74,13 +74,36 @@ def test_up_to_how_many_tokens_a_sequence_may_be_packed(settings, window):
     assert window_of(Config(**settings)) == window
 
 
-USED = {"model.layers.0.w", "model.layers.1.w", "head.w"}
+class Loaded:
+    """A loaded model of two layers and a head."""
+
+    def __init__(self, **config):
+        self.config = Config(**config)
+
+    def named_parameters(self):
+        names = ("layers.0.weight", "layers.1.weight", "head.weight")
+        return [(f"model.{name}", None) for name in names]
+
+    def num_parameters(self):
+        return 3
+
+
+def completeness(info, config=None, formats=None):
+    whole = {"mismatched_keys": [], "missing_keys": [], "unexpected_keys": [], **info}
+    return check_complete(SPEC, Loaded(**config or {}), whole, formats or {}).note
+
+
+def left_out(*names):
+    return {"unexpected_keys": names}
+
+
+QUANTISED = {"quantization_config": {"quant_method": "x"}}
+NOT_QUANTISED = "quantised, and config.json has no quantization_config: 1 tensors would"
 
 
 @pytest.mark.parametrize(
     ("info", "said"),
     [
-        ({}, None),
         ({"missing_keys": ["b", "a"]}, "weights missing: a, b; random"),
         ({"missing_keys": ["a", "b", "c"]}, "weights missing: a, b, c; random"),
         (
@@ -96,19 +119,38 @@ USED = {"model.layers.0.w", "model.layers.1.w", "head.w"}
             "weights of another shape than the config says: a; random",
         ),
         ({"error_msgs": ["no"]}, "the weights cannot be loaded: no$"),
-        ({"error_msgs": []}, None),
-        ({"unexpected_keys": ["other.w", "pooler.w"]}, None),
         (
-            {"unexpected_keys": ["model.layers.3.w", "model.layers.2.w"]},
-            "2 tensors would be left out, the first is model",
+            left_out("model.layers.3.weight", "model.layers.2.weight"),
+            "fewer layers .* 2 tensors would be .*, the first is model.layers.2.weight;",
         ),
-        ({"unexpected_keys": ["model.layers.2.other"]}, None),
+        (left_out("model.layers.0.lora_A.weight"), "an adapter that is not merged: 1"),
+        (left_out("base.ia3_l"), "an adapter that is not merged: 1"),
+        (left_out("model.layers.1.weight_scale"), NOT_QUANTISED),
+        (left_out("layers.1.SCB"), NOT_QUANTISED),
+        (left_out("model.layers.1.weight_scale_inv"), NOT_QUANTISED),
     ],
 )
 def test_which_weights_a_load_must_have_found(info, said):
-    whole = {"mismatched_keys": [], "missing_keys": [], "unexpected_keys": [], **info}
-    if said is None:
-        check_complete(SPEC, whole, USED)
-        return
     with pytest.raises(ModelError, match=said):
-        check_complete(SPEC, whole, USED)
+        completeness(info)
+    if said is NOT_QUANTISED:
+        assert "1 tensors" in completeness(info, QUANTISED)
+
+
+@pytest.mark.parametrize(
+    "names", [["other.w", "pooler.w"], ["layers.2.other"], ["vision.logit_scale"]]
+)
+def test_weights_without_a_place_are_counted(names):
+    words = (
+        f"{len(names)} tensors of the weights have no place in Loaded and were left out"
+    )
+    assert words in completeness(left_out(*names))
+    assert f"the first is {names[0]}" in completeness(left_out(*names))
+
+
+def test_whole_numbers_are_weights_where_the_config_says_how():
+    numbers = {"model.layers.0.weight": "I8", "model.layers.0.mask": "U8", "x": "F16"}
+    with pytest.raises(ModelError, match=NOT_QUANTISED):
+        completeness({}, formats=numbers)
+    assert completeness({}, QUANTISED, numbers) == ""
+    assert completeness({"error_msgs": []}, formats={"x": "BF16"}) == ""

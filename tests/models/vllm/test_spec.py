@@ -78,3 +78,10 @@ def test_a_path_that_holds_no_checkpoint_is_found_before_the_package_is_missed(
 ):
     with pytest.raises(ModelError, match="no such folder"):
         check_spec(read_spec(f"vllm/{tmp_path}/nowhere"))
+
+
+def test_an_adapter_is_not_run_without_a_word(tmp_path):
+    settings = '{"base_model_name_or_path": "org/base"}'
+    (tmp_path / "adapter_config.json").write_text(settings)
+    with pytest.raises(ModelError, match=f"runs none; allowed: hf/{tmp_path}"):
+        parse_vllm(f"vllm/{tmp_path}")
