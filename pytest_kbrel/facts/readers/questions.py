@@ -36,7 +36,6 @@ from pytest_kbrel.records import ANSWER_TYPES, AnswerType
 from pytest_kbrel.resources import tsv_rows
 
 Piece = tuple[int, dict[str, Any] | SuiteError]
-_RECORDS = (".json", ".jsonl", ".ndjson", ".parquet")
 QA_FORM = 'a question file has {"question": ..., "answers": [...]}, one a line or in a JSON list'
 # The first of the names that a row has counts.
 NAMES = {
@@ -265,12 +264,16 @@ def read_simpleqa(path: Path, relations: Relations) -> Iterator[Row]:
     "(acceptable range: anything between 118 and 122)", becomes the fact's ``answer_range``, unless an end has
     more numbers than one (feet and inches, dates); "(or X)" becomes an alias.
     """
-    if path.suffix.lower() in _RECORDS:
-        source = _questions(path)
-    else:
-        source = table(path, ",")
-        _header(path, source, "SimpleQA", "problem", "answer")
+    source = _pieces(path, ",", "SimpleQA", "problem", "answer")
     return rows(path, source, partial(_simpleqa_fact, relations=relations))
+
+
+def _pieces(path: Path, delimiter: str, maker: str, *columns: str) -> Iterator[Piece]:
+    if path.suffix.lower() in (".json", ".jsonl", ".ndjson", ".parquet"):
+        return _questions(path)
+    source = table(path, delimiter)
+    _header(path, source, maker, *columns)
+    return source
 
 
 def _header(
@@ -361,12 +364,8 @@ def read_popqa(path: Path, relations: Relations) -> Iterator[Row]:
     ``s_pop``, the views of the subject's page, is the popularity; a negative one is not known. A relation is
     a property (``prop``); rows without one are of the relation ``popqa``.
     """
-    if path.suffix.lower() in _RECORDS:
-        source = _questions(path)
-    else:
-        source = table(path, "\t")
-        needed = (*_POPQA_CELLS, "s_pop", "possible_answers")
-        _header(path, source, "PopQA", *needed)
+    needed = (*_POPQA_CELLS, "s_pop", "possible_answers")
+    source = _pieces(path, "\t", "PopQA", *needed)
     return rows(
         path, source, partial(_popqa_fact, relations=relations), dataset="popqa"
     )
