@@ -17,7 +17,6 @@ from pytest_kbrel.facts.located import (
     json_rows,
     open_file,
     require_keys,
-    unknown,
 )
 from pytest_kbrel.facts.readers.base import (
     Reader,
@@ -31,7 +30,13 @@ from pytest_kbrel.facts.readers.base import (
     rows,
     with_answers,
 )
-from pytest_kbrel.facts.readers.streams import delimiter_of, elements, parquet, table
+from pytest_kbrel.facts.readers.streams import (
+    check_header,
+    delimiter_of,
+    elements,
+    parquet,
+    table,
+)
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType
 from pytest_kbrel.resources import tsv_rows
 
@@ -74,10 +79,7 @@ def read_question_table(path: Path, relations: Relations) -> Iterator[Row]:
     stands twice is an error. All questions are one relation.
     """
     source = table(path, delimiter_of(path))
-    line, header = _header(path, source, "a question table", *_TABLE)
-    for name in header:
-        if name not in _COLUMNS:
-            raise SuiteError(unknown("column", name, _COLUMNS), path, line)
+    check_header(path, source, "a question table", _TABLE, _COLUMNS)
     relation = relations.add("questions")
     first: dict[str, int] = {}
 
@@ -272,21 +274,8 @@ def _pieces(path: Path, delimiter: str, maker: str, *columns: str) -> Iterator[P
     if path.suffix.lower() in (".json", ".jsonl", ".ndjson", ".parquet"):
         return _questions(path)
     source = table(path, delimiter)
-    _header(path, source, maker, *columns)
+    check_header(path, source, maker, columns)
     return source
-
-
-def _header(
-    path: Path, source: Iterator[Piece], maker: str, *columns: str
-) -> tuple[int, dict[str, str]]:
-    line, header = next(source)
-    if isinstance(header, SuiteError):
-        raise header
-    try:
-        require_keys(header, *columns)
-    except ValueError as error:
-        raise SuiteError(f"not {maker}'s header: {error}", path, line) from None
-    return line, header
 
 
 def _simpleqa_fact(value: Mapping[str, Any], relations: Relations) -> Mapping[str, Any]:
