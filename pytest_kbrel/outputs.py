@@ -28,6 +28,14 @@ def check_free(path: Path, *, force: bool) -> None:
         )
 
 
+def why_unwritable(folder: Path) -> str:
+    """Return why no file can be written below a folder that need not be there, else nothing."""
+    above = next(path for path in (folder, *folder.parents) if path.exists())
+    if not above.is_dir():
+        return f"{above} is a file"
+    return "" if os.access(above, os.W_OK | os.X_OK) else f"{above} may not be written"
+
+
 @contextmanager
 def new_file(path: Path, *, force: bool) -> Iterator[TextIO]:
     """Open a file that takes the place of ``path`` when the block ends well, and vanishes otherwise.
