@@ -37,11 +37,8 @@ NEXT = (
 _WORKFLOW = ".github/workflows/kbrel.yml"
 _MOVE = "GitHub reads workflows only in .github/workflows of the repository's root: move it there"
 _SCHEMA = "suite.schema.json"
-# A line of .gitignore, and other lines that do as well.
-_IGNORED = {
-    f"{DEFAULT_OUTPUT}*/": {f"{DEFAULT_OUTPUT}*", DEFAULT_OUTPUT},
-    f"{DEFAULT_CACHE}/": {DEFAULT_CACHE},
-}
+# Lines of .gitignore; others do as well that differ in slashes and stars.
+_IGNORED = (f"{DEFAULT_OUTPUT}*/", f"{DEFAULT_CACHE}/")
 
 
 def register(commands: Commands) -> None:
@@ -110,15 +107,8 @@ class _Work:
             self.write(target.name, "".join(f"{line}\n" for line in _IGNORED))
             return
         data = target.read_bytes()
-        present = {
-            line.strip().strip(b"/").decode("utf-8", "replace")
-            for line in data.splitlines()
-        }
-        lines = [
-            line
-            for line, others in _IGNORED.items()
-            if not present & {line.strip("/"), *others}
-        ]
+        present = {line.strip(b"/* \t") for line in data.splitlines()}
+        lines = [line for line in _IGNORED if line.strip("/*").encode() not in present]
         if not lines:
             self.present[target] = "has the lines already"
             return

@@ -25,7 +25,7 @@ _FORM = (
 )
 _HUMAN = dict.fromkeys(("1", "true", "correct"), True)
 _HUMAN |= dict.fromkeys(("0", "false", "wrong", "incorrect"), False)
-_LABELS: Sequence[Label] = ("correct", "uninformative", "wrong")
+_LABELS: Sequence[Label] = ("correct", "wrong", "uninformative")
 
 
 def register(commands: Commands) -> None:
@@ -82,9 +82,7 @@ def _run(options: argparse.Namespace) -> int:
             stream.write(json.dumps(judged, ensure_ascii=False, allow_nan=False) + "\n")
         if not counts:
             raise SuiteError(f"no predictions found; {_FORM}", options.path, 1)
-    totals = ", ".join(
-        f"{counts[label]} {label}" for label in ("correct", "wrong", "uninformative")
-    )
+    totals = ", ".join(f"{counts[label]} {label}" for label in _LABELS)
     shares = agreement(pairs)
     document = {
         "output": output,
