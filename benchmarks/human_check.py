@@ -18,17 +18,56 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_kbrel.cli.judge import Agreement
 from pytest_kbrel.judges.rules import judge
 from pytest_kbrel.metrics.text import normalise
+from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import Label
 from pytest_kbrel.stats.intervals import wilson
 
 Judge = Callable[[str, Sequence[str], str], Label]
+
+
+_LABELS: Sequence[Label] = ("correct", "uninformative", "wrong")
+
+
+class Agreement(Counter[tuple[bool, Label]]):
+    """Counts of answers by (whether a human calls them right, the judge's label)."""
+
+    @property
+    def agreeing(self) -> int:
+        """The number of answers that both call right, or neither."""
+        return sum(
+            n for (human, label), n in self.items() if human == (label == "correct")
+        )
+
+    @property
+    def wrong(self) -> int:
+        """The number of answers that the human calls wrong."""
+        return sum(n for (human, _), n in self.items() if not human)
+
+    @property
+    def called_right(self) -> int:
+        """The number of wrong answers that the judge calls right."""
+        return self[False, "correct"]
+
+    def table(self) -> str:
+        """Return the counts as text of four lines, with a line of shares below where there is an answer."""
+        rows: list[list[str]] = [["", *_LABELS]]
+        for human, name in ((True, "human: correct"), (False, "human: wrong")):
+            rows.append([name, *(str(self[human, label]) for label in _LABELS)])
+        lines = format_table(rows, least=(16, 13, 13, 13))
+        if answers := self.total():
+            share = f"agreement {self.agreeing / answers:.3f} ({self.agreeing} of {answers})"
+            if self.wrong:
+                missed = f"{self.called_right / self.wrong:.3f} ({self.called_right} of {self.wrong})"
+                share += f", wrong answers called right {missed}"
+            lines.append(share)
+        return "\n".join(lines)
 
 
 class Row(NamedTuple):

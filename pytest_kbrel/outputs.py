@@ -8,7 +8,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -28,17 +28,26 @@ def check_free(path: Path, *, force: bool) -> None:
         )
 
 
+def why_unwritable(folder: Path) -> str:
+    """Return why no file can be written below a folder that need not be there, else nothing."""
+    above = next(path for path in (folder, *folder.parents) if path.exists())
+    if not above.is_dir():
+        return f"{above} is a file"
+    return "" if os.access(above, os.W_OK | os.X_OK) else f"{above} may not be written"
+
+
 @contextmanager
 def new_file(path: Path, *, force: bool) -> Iterator[TextIO]:
     """Open a file that takes the place of ``path`` when the block ends well, and vanishes otherwise.
 
     It is UTF-8, and what has no such form becomes a question mark; bytes go to its ``buffer``. Folders are
-    made. A pipe, a device and standard output are written to instead. Raises what :func:`check_free` does;
+    made, and vanish as well. A pipe, a device and standard output are written to instead. Raises what :func:`check_free` does;
     any ``OSError``, as of a full disk, names ``path``.
     """
     check_free(path, force=force)
     # Not tempfile's: nobody else could read its files.
     scratch = path.with_name(f".kbrel-{secrets.token_hex(8)}")
+    made = [folder for folder in path.parents if not folder.exists()]
     try:
         if _is_special(path):
             with _text(_opened(path)) as stream:
@@ -57,6 +66,10 @@ def new_file(path: Path, *, force: bool) -> Iterator[TextIO]:
         raise
     finally:
         scratch.unlink(missing_ok=True)
+        # Of those with a file in them this is no more than tried.
+        with suppress(OSError):
+            for folder in made:
+                folder.rmdir()
 
 
 def write_text(path: Path, text: str, *, force: bool) -> None:

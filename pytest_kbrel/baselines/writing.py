@@ -8,7 +8,6 @@ same time the last one stands.
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import time
@@ -26,7 +25,7 @@ from pytest_kbrel.baselines.format import (
     read_meta,
 )
 from pytest_kbrel.errors import BaselineError
-from pytest_kbrel.outputs import new_file
+from pytest_kbrel.outputs import new_file, why_unwritable
 from pytest_kbrel.records import CaseResult, Run
 from pytest_kbrel.serialization import to_wire
 
@@ -130,12 +129,8 @@ def check_target(directory: Path) -> tuple[str, ...]:
                 f"{directory}: something else is there and is left as it is; "
                 "allowed: a new name, or a baseline"
             )
-        above = next(folder for folder in (target, *target.parents) if folder.exists())
-        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-            why = "cannot be written to" if above.is_dir() else "is a file"
-            raise BaselineError(
-                f"{directory}: no baseline can be written: {above} {why}; allowed: a folder that can"
-            )
+        if why := why_unwritable(target):
+            raise OSError(why)
         if not (target / META).exists():
             return ()
     except OSError as error:

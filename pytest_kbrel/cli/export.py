@@ -173,9 +173,13 @@ def write_eee(
     }
     paths = output / folder / f"{name}.json", output / samples
     aggregate = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    for path, content in zip(paths, (aggregate, text), strict=True):
-        with new_file(path, force=force) as stream:
-            stream.write(content)
+    with (
+        new_file(paths[0], force=force) as first,
+        new_file(paths[1], force=force) as second,
+    ):
+        first.write(aggregate)
+        first.flush()
+        second.write(text)
     return paths
 
 

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
 
 from pytest_kbrel.cli.arguments import Commands, finish, print_result
 from pytest_kbrel.outputs import new_file
-
-if TYPE_CHECKING:
-    from pytest_kbrel.facts.readers import Row
 
 _NAMED = 3
 _RELATIONS = "relations.yaml"
@@ -44,7 +39,8 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.facts.files import relations_text
+    from pytest_kbrel.errors import SuiteError
+    from pytest_kbrel.facts.files import fact_line, relations_text
     from pytest_kbrel.facts.readers import Relations, format_of, read
 
     form, output = format_of(options.format), options.output
@@ -53,68 +49,47 @@ def _run(options: argparse.Namespace) -> int:
             f"{output}: the relations are written under this name; name the facts otherwise"
         )
     relations, relations_output = Relations(), output.parent / _RELATIONS
+    names = ("rows", "facts", "duplicates", "unanswered", "skipped")
+    counts = dict.fromkeys(names, 0)
+    broken: list[str] = []
     with (
         new_file(relations_output, force=options.force) as wordings,
         new_file(output, force=options.force) as stream,
     ):
-        counts = _write(
-            read(form, [options.path], relations), stream, skip=options.skip_broken
-        )
+        for row in read(form, [options.path], relations):
+            counts["rows"] += 1
+            if row.fact is not None:
+                counts["facts"] += 1
+                counts["duplicates"] += bool(row.fact.duplicate_of)
+                counts["unanswered"] += row.fact.object is None
+                stream.write(fact_line(row.fact))
+                continue
+            assert row.error is not None
+            if not options.skip_broken:
+                raise row.error
+            counts["skipped"] += 1
+            if len(broken) < _NAMED:
+                broken.append(str(row.error))
+        if not counts["facts"]:
+            raise SuiteError(
+                f"none of {counts['rows']} rows could be read; the first: {broken[0]}"
+            )
         wordings.write(relations_text(relations.values()))
+        wordings.flush()
     document = {
         "output": output,
         "relations_output": relations_output,
-        "rows": counts.read,
-        "facts": counts.written,
-        "duplicates": counts.duplicates,
-        "unanswered": counts.unanswered,
-        "skipped": counts.skipped,
+        **counts,
         "relations": len(relations),
-        "first_skipped": counts.broken,
+        "first_skipped": broken,
     }
     lines = [
-        f"rows read: {counts.read}, facts written to {output}: {counts.written}, duplicates marked: "
-        f"{counts.duplicates}, without an answer: {counts.unanswered}, rows skipped: {counts.skipped}, "
-        f"relations in {relations_output}: {len(relations)}",
-        *(f"skipped: {message}" for message in counts.broken),
+        f"rows read: {counts['rows']}, facts written to {output}: {counts['facts']}, duplicates marked: "
+        f"{counts['duplicates']}, without an answer: {counts['unanswered']}, rows skipped: "
+        f"{counts['skipped']}, relations in {relations_output}: {len(relations)}",
+        *(f"skipped: {message}" for message in broken),
     ]
-    if counts.skipped > len(counts.broken):
-        lines.append(f"skipped: {counts.skipped - len(counts.broken)} more")
+    if more := counts["skipped"] - len(broken):
+        lines.append(f"skipped: {more} more")
     print_result(options, document, lines)
     return 0
-
-
-class _Counts:
-    """Counts of the rows; ``broken`` holds the messages of the first that were skipped."""
-
-    def __init__(self) -> None:
-        self.read = self.written = self.duplicates = self.skipped = 0
-        self.unanswered = 0
-        self.broken: list[str] = []
-
-
-def _write(rows: Iterator[Row], stream: TextIO, *, skip: bool) -> _Counts:
-    """Write the facts one by one; the error of a row is raised, or counted where rows may be skipped."""
-    from pytest_kbrel.errors import SuiteError
-    from pytest_kbrel.facts.files import fact_line
-
-    counts = _Counts()
-    for row in rows:
-        counts.read += 1
-        if row.fact is not None:
-            counts.written += 1
-            counts.duplicates += bool(row.fact.duplicate_of)
-            counts.unanswered += row.fact.object is None
-            stream.write(fact_line(row.fact))
-            continue
-        assert row.error is not None
-        if not skip:
-            raise row.error
-        counts.skipped += 1
-        if len(counts.broken) < _NAMED:
-            counts.broken.append(str(row.error))
-    if not counts.written:
-        raise SuiteError(
-            f"none of {counts.read} rows could be read; the first: {counts.broken[0]}"
-        )
-    return counts

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import os
-import shutil
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from pytest_kbrel import resources
 from pytest_kbrel.cli.arguments import Commands, finish, print_result
-from pytest_kbrel.outputs import new_file, write_text
+from pytest_kbrel.outputs import new_file
 from pytest_kbrel.words import DEFAULT_CACHE, DEFAULT_OUTPUT
 
 BASELINE = "prod"
@@ -37,11 +37,8 @@ NEXT = (
 _WORKFLOW = ".github/workflows/kbrel.yml"
 _MOVE = "GitHub reads workflows only in .github/workflows of the repository's root: move it there"
 _SCHEMA = "suite.schema.json"
-# A line of .gitignore, and other lines that do as well.
-_IGNORED = {
-    f"{DEFAULT_OUTPUT}*/": {f"{DEFAULT_OUTPUT}*", DEFAULT_OUTPUT},
-    f"{DEFAULT_CACHE}/": {DEFAULT_CACHE},
-}
+# Lines of .gitignore; others do as well that differ in slashes and stars.
+_IGNORED = (f"{DEFAULT_OUTPUT}*/", f"{DEFAULT_CACHE}/")
 
 
 def register(commands: Commands) -> None:
@@ -65,39 +62,43 @@ def register(commands: Commands) -> None:
 class _Work:
     """What was done in ``directory``: files that were written, lines that were added to others, and the rest.
 
-    ``made`` are the outermost paths that are new. ``present`` were there and were left as they were, each
-    with the reason. ``to_add`` are lines that the user must add by hand.
+    ``present`` were there and were left as they were, each with the reason. ``to_add`` are lines that the
+    user must add by hand. Files are ``opened`` until all are written.
     """
 
     directory: Path
+    opened: ExitStack
     files: list[Path] = dataclasses.field(default_factory=list)
-    made: list[Path] = dataclasses.field(default_factory=list)
     added: dict[Path, list[str]] = dataclasses.field(default_factory=dict)
     present: dict[Path, str] = dataclasses.field(default_factory=dict)
     to_add: dict[Path, list[str]] = dataclasses.field(default_factory=dict)
 
     def copy(self, source: Path, name: str) -> None:
         """Copy a folder."""
-        if (target := self._free(name)) is not None:
-            for file in filter(Path.is_file, source.rglob("*")):
-                with new_file(target / file.relative_to(source), force=False) as stream:
-                    stream.buffer.write(file.read_bytes())
+        files = filter(Path.is_file, source.rglob("*"))
+        self._write(
+            name, {str(file.relative_to(source)): file.read_bytes() for file in files}
+        )
 
     def write(self, name: str, text: str) -> None:
         """Write a file."""
-        if (target := self._free(name)) is not None:
-            write_text(target, text, force=False)
+        self._write(name, {"": text.encode()})
 
-    def _free(self, name: str) -> Path | None:
-        """Return the path to write, ``None`` where something is there."""
+    def _write(self, name: str, files: Mapping[str, bytes]) -> None:
+        """Write a file without a name, or the files of a folder, unless something is there."""
         target = self.directory / name
         if os.path.lexists(target):
             self.present[target] = "exists already"
-            return None
+            return
         self.files.append(target)
-        outermost = (*reversed(target.parents), target)
-        self.made.append(next(path for path in outermost if not os.path.lexists(path)))
-        return target
+        for inner, data in files.items():
+            self._put(target / inner, data)
+
+    def _put(self, path: Path, data: bytes) -> None:
+        stream = self.opened.enter_context(new_file(path, force=True))
+        stream.buffer.write(data)
+        # A full disk shows here, before any file is in its place.
+        stream.flush()
 
     def ignore(self) -> None:
         """Add what runs leave behind to .gitignore."""
@@ -106,23 +107,14 @@ class _Work:
             self.write(target.name, "".join(f"{line}\n" for line in _IGNORED))
             return
         data = target.read_bytes()
-        present = {
-            line.strip().strip(b"/").decode("utf-8", "replace")
-            for line in data.splitlines()
-        }
-        lines = [
-            line
-            for line, others in _IGNORED.items()
-            if not present & {line.strip("/"), *others}
-        ]
+        present = {line.strip(b"/* \t") for line in data.splitlines()}
+        lines = [line for line in _IGNORED if line.strip("/*").encode() not in present]
         if not lines:
             self.present[target] = "has the lines already"
             return
         end = b"\r\n" if b"\r\n" in data else b"\n"
         gap = end if data and not data.endswith(b"\n") else b""
-        with new_file(target, force=True) as stream:
-            added = b"".join(line.encode() + end for line in lines)
-            stream.buffer.write(data + gap + added)
+        self._put(target, data + gap + b"".join(line.encode() + end for line in lines))
         self.added[target] = lines
 
     def set_ini_key(self, path: Path, text: str) -> None:
@@ -145,15 +137,19 @@ def _run(options: argparse.Namespace) -> int:
         )
     # First: nothing is written beside a file that pytest refuses.
     path, line = line_to_add(directory, "kb_baseline", BASELINE)
-    work = _Work(directory)
-    try:
-        _make(work, path, line)
-    except BaseException:
-        for made in work.made:
-            shutil.rmtree(made, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                made.unlink()
-        raise
+    with ExitStack() as opened:
+        work = _Work(directory, opened)
+        for name in ("world.kb.yaml", "quick.kb.yaml", "conftest.py"):
+            text = (resources.suites() / name).read_text(encoding="utf-8")
+            work.write(
+                f"suites/{name}", text.replace(resources.SCHEMA_IN_CLONE, _SCHEMA, 1)
+            )
+        work.copy(resources.suites() / "world", "suites/world")
+        work.write(f"suites/{_SCHEMA}", resources.schema("suite"))
+        work.copy(resources.baselines() / "reference", "baselines/reference")
+        work.set_ini_key(path, line)
+        work.ignore()
+        work.write(_WORKFLOW, resources.workflow())
     document = {
         "directory": directory,
         "files": work.files,
@@ -164,21 +160,6 @@ def _run(options: argparse.Namespace) -> int:
     }
     print_result(options, document, _lines(work))
     return 0
-
-
-def _make(work: _Work, ini: Path, line: str) -> None:
-    for name in ("world.kb.yaml", "quick.kb.yaml", "conftest.py"):
-        text = (resources.suites() / name).read_text(encoding="utf-8")
-        work.write(
-            f"suites/{name}", text.replace(resources.SCHEMA_IN_CLONE, _SCHEMA, 1)
-        )
-    work.copy(resources.suites() / "world", "suites/world")
-    work.write(f"suites/{_SCHEMA}", resources.schema("suite"))
-    work.copy(resources.baselines() / "reference", "baselines/reference")
-    work.set_ini_key(ini, line)
-    work.write(_WORKFLOW, resources.workflow())
-    # Last: of a file that was there nothing needs to be taken back.
-    work.ignore()
 
 
 def _by_text(paths: dict[Path, list[str]] | dict[Path, str]) -> dict[str, object]:

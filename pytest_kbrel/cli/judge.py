@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.cli.arguments import Commands, finish, print_result
+from pytest_kbrel.cli.labels import agreement, agreement_lines
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import describe, json_records
 from pytest_kbrel.outputs import new_file
-from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import LANGUAGES, Label, base_language
 
 if TYPE_CHECKING:
@@ -25,49 +25,7 @@ _FORM = (
 )
 _HUMAN = dict.fromkeys(("1", "true", "correct"), True)
 _HUMAN |= dict.fromkeys(("0", "false", "wrong", "incorrect"), False)
-_LABELS: Sequence[Label] = ("correct", "uninformative", "wrong")
-
-
-class Agreement(Counter[tuple[bool, Label]]):
-    """Counts of answers by (whether a human calls them right, the judge's label)."""
-
-    @property
-    def agreeing(self) -> int:
-        """The number of answers that both call right, or neither."""
-        return sum(
-            n for (human, label), n in self.items() if human == (label == "correct")
-        )
-
-    @property
-    def wrong(self) -> int:
-        """The number of answers that the human calls wrong."""
-        return sum(n for (human, _), n in self.items() if not human)
-
-    @property
-    def called_right(self) -> int:
-        """The number of wrong answers that the judge calls right."""
-        return self[False, "correct"]
-
-    def document(self) -> dict[str, dict[str, int]]:
-        """Return the counts as JSON has them: by what the human says, then by the judge's label."""
-        return {
-            name: {label: self[human, label] for label in _LABELS}
-            for human, name in ((True, "correct"), (False, "wrong"))
-        }
-
-    def table(self) -> str:
-        """Return the counts as text of four lines, with a line of shares below where there is an answer."""
-        rows: list[list[str]] = [["", *_LABELS]]
-        for human, name in ((True, "human: correct"), (False, "human: wrong")):
-            rows.append([name, *(str(self[human, label]) for label in _LABELS)])
-        lines = format_table(rows, least=(16, 13, 13, 13))
-        if answers := self.total():
-            share = f"agreement {self.agreeing / answers:.3f} ({self.agreeing} of {answers})"
-            if self.wrong:
-                missed = f"{self.called_right / self.wrong:.3f} ({self.called_right} of {self.wrong})"
-                share += f", wrong answers called right {missed}"
-            lines.append(share)
-        return "\n".join(lines)
+_LABELS: Sequence[Label] = ("correct", "wrong", "uninformative")
 
 
 def register(commands: Commands) -> None:
@@ -107,12 +65,12 @@ def _run(options: argparse.Namespace) -> int:
     extra = read_uninformative(options.uninformative) if options.uninformative else ()
     counts: Counter[str] = Counter()
     unsupported: Counter[str] = Counter()
-    agreement = Agreement()
+    pairs: Counter[tuple[bool, bool]] = Counter()
 
     def judged_row(row: dict[str, Any]) -> tuple[dict[str, Any], Judged]:
         verdict = _judged(row, extra)
         if key:
-            agreement[_human(row, key), verdict.label] += 1
+            pairs[_human(row, key), verdict.label == "correct"] += 1
         return row, verdict
 
     with new_file(output, force=options.force) as stream:
@@ -124,15 +82,14 @@ def _run(options: argparse.Namespace) -> int:
             stream.write(json.dumps(judged, ensure_ascii=False, allow_nan=False) + "\n")
         if not counts:
             raise SuiteError(f"no predictions found; {_FORM}", options.path, 1)
-    totals = ", ".join(
-        f"{counts[label]} {label}" for label in ("correct", "wrong", "uninformative")
-    )
+    totals = ", ".join(f"{counts[label]} {label}" for label in _LABELS)
+    shares = agreement(pairs)
     document = {
         "output": output,
         "predictions": counts.total(),
         "verdicts": {label: counts[label] for label in _LABELS},
         "languages_without_rules": dict(unsupported),
-        "human": agreement.document() if key else None,
+        "human": shares if key else None,
     }
     lines = [
         f"{counts.total()} predictions: {totals}; written to {output}",
@@ -142,9 +99,7 @@ def _run(options: argparse.Namespace) -> int:
             for language, number in unsupported.items()
         ),
     ]
-    if key:
-        lines.append(agreement.table())
-    print_result(options, document, lines)
+    print_result(options, document, [*lines, *agreement_lines(shares)])
     return 0
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 _DEFAULT = 150
 _LABELS = ("right", "wrong", "missing")
 _VERDICTS = ("correct", "wrong", "uninformative")
+# Whether they are of answers that the human calls right.
+_SHARES = {
+    "sensitivity": (True, "right answers called right"),
+    "specificity": (False, "others not called right"),
+}
 _FORM = (
     'a labelled file has one JSON object a line: {"question": "What is the capital of Peru?", "prediction": '
     '"It is Lima.", "verdict": "correct", "label": "right"}; kbrel labels RUN --output FILE writes it'
@@ -99,26 +104,38 @@ def _run(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     """Print the sensitivity and specificity of the verdicts in a labelled file."""
+    records = json_records(options.source, _FORM, _labelled)
+    shares = agreement(Counter(pair for _, pair in records))
+    if missing := _SHARES.keys() - shares.keys():
+        kind = "right" if "sensitivity" in missing else "wrong"
+        fault = f"no answer is labelled {kind}; allowed: labels of either kind"
+        raise SuiteError(fault, options.source, 1)
+    print_result(options, shares, agreement_lines(shares))
+    return 0
+
+
+def agreement(pairs: Counter[tuple[bool, bool]]) -> dict[str, dict[str, float]]:
+    """Return sensitivity and specificity with their intervals, where there are answers to have them of.
+
+    ``pairs`` are whether a human calls an answer right, and whether the judge does.
+    """
     from pytest_kbrel.stats import wilson
 
-    counts: Counter[tuple[bool, bool]] = Counter()
-    for _, pair in json_records(options.source, _FORM, _labelled):
-        counts[pair] += 1
-    shares: dict[str, Any] = {}
-    lines = []
-    for name, kind in (("sensitivity", True), ("specificity", False)):
-        n = counts[kind, True] + counts[kind, False]
-        if not n:
-            human = "right" if kind else "wrong"
-            fault = f"no answer is labelled {human}; allowed: labels of either kind"
-            raise SuiteError(fault, options.source, 1)
-        share = counts[kind, kind] / n
-        low, high = wilson(counts[kind, kind], n)
-        shares[name] = {"value": share, "low": low, "high": high, "n": n}
-        about = "right answers called right" if kind else "others not called right"
-        lines.append(f"{name} {share:.3f} [{low:.3f}, {high:.3f}]: {about}, {n} labels")
-    print_result(options, shares, lines)
-    return 0
+    shares = {}
+    for name, (kind, _) in _SHARES.items():
+        right, n = pairs[kind, kind], pairs[kind, True] + pairs[kind, False]
+        if n:
+            low, high = wilson(right, n)
+            shares[name] = {"value": right / n, "low": low, "high": high, "n": n}
+    return shares
+
+
+def agreement_lines(shares: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    """Yield a line for each share of :func:`agreement`."""
+    for name, share in shares.items():
+        interval = f"[{share['low']:.3f}, {share['high']:.3f}]"
+        about = _SHARES[name][1]
+        yield f"{name} {share['value']:.3f} {interval}: {about}, {share['n']} labels"
 
 
 def _labelled(row: dict[str, Any]) -> tuple[bool, bool]:

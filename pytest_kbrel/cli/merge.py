@@ -97,7 +97,9 @@ def _run(options: argparse.Namespace) -> int:
         options.runs,
         options.output,
         root=root,
-        baseline=_baseline(root) if options.baseline is None else options.baseline,
+        baseline=_setting("baseline", root)[1]
+        if options.baseline is None
+        else options.baseline,
         strict=word == "fail",
     )
     for path in junit:
@@ -124,23 +126,6 @@ def _run(options: argparse.Namespace) -> int:
     }
     print_result(options, document, [*lines, *warnings])
     return run.exit_status
-
-
-def _baseline(root: Path) -> str:
-    """Return what environment or ini file name as baseline; raises ``KbrelError`` where there is none."""
-    from pytest_kbrel.baselines import find_baseline
-    from pytest_kbrel.records import is_published
-
-    origin, name = _setting("baseline", root)
-    if name and not is_published(name):
-        try:
-            find_baseline(name, root)
-        except KbrelError as error:
-            raise KbrelError(
-                f"{origin}: {error}; --baseline= compares with none, and pytest blesses joined shards "
-                f"(--kb-from-run SHARDS --kb-baseline-update={name})"
-            ) from None
-    return name
 
 
 def _setting(name: str, root: Path) -> tuple[str, str]:

@@ -7,7 +7,6 @@ import functools
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -17,7 +16,7 @@ from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.cases import Retrieval
 from pytest_kbrel.evaluation.model_pool import ModelPool
 from pytest_kbrel.models.answers.files import is_request_file, request_line
-from pytest_kbrel.models.answers.spec import PREFIX, to_export
+from pytest_kbrel.models.answers.spec import to_export
 from pytest_kbrel.outputs import check_free, new_file
 from pytest_kbrel.plugin.activation import DryPlugin, stay_in_one_process
 from pytest_kbrel.plugin.preflight import check
@@ -68,14 +67,6 @@ def _check_target(settings: Settings) -> None:
         raise ModelError(
             f"{target}: found what --kb-export-requests did not write; allowed: a new file"
         ) from None
-    answers = Path(settings.model.strip().removeprefix(PREFIX)).expanduser()
-    if settings.model.strip().startswith(PREFIX) and answers.resolve() in (
-        target.resolve(),
-        *target.resolve().parents,
-    ):
-        raise ModelError(
-            f"{target}: found where the answers are; allowed: a file beside {answers}"
-        )
 
 
 class Exporter(DryPlugin):
@@ -106,31 +97,11 @@ class Exporter(DryPlugin):
             terminalreporter.write_line(printable(line))
 
     def use(self, cases: list[Case], suites: list[Suite]) -> None:
-        """Write the requests of the cases."""
-        pool = ModelPool(self._settings)
-        retrieval = Retrieval(self._config.rootpath, self._settings.judge_args)
-        try:
-            model: AnswersModel = pool.model()  # type: ignore[assignment]
-            with ExitStack() as opened:
-                names = self._written(cases, pool, retrieval, model, opened)
-        except OSError as error:
-            raise KbrelError(f"requests cannot be written: {error}") from None
-        finally:
-            pool.close()
-            retrieval.close()
-        self._lines = list(self._summary(len(names), model))
-
-    def _written(
-        self,
-        cases: list[Case],
-        pool: ModelPool,
-        retrieval: Retrieval,
-        model: AnswersModel,
-        opened: ExitStack,
-    ) -> set[str]:
-        """Write each request without an answer once; return their ids. Without one no file is ``opened``."""
+        """Write each request of the cases that has no answer once; without one no file is made."""
         from pytest_kbrel.probes import run_case
 
+        pool = ModelPool(self._settings)
+        retrieval = Retrieval(self._config.rootpath, self._settings.judge_args)
         names: set[str] = set()
         stream: TextIO
 
@@ -142,16 +113,25 @@ class Exporter(DryPlugin):
                 names.add(name)
                 stream.write(request_line(name, path, body))
 
-        model.listen(write)
-        for case in cases:
-            case = dataclasses.replace(case, chat=model.describe().chat_template)
-            case = retrieval.with_examples(retrieval.with_distractors(case))
-            run_case(
-                case,
-                functools.partial(pool.ask, case=f"{case.suite}::{case.id}"),
-                lambda exchanges: None,
-            )
-        return names
+        try:
+            model: AnswersModel = pool.model()  # type: ignore[assignment]
+            model.listen(write)
+            with ExitStack() as opened:
+                for case in cases:
+                    case = dataclasses.replace(
+                        case, chat=model.describe().chat_template
+                    )
+                    run_case(
+                        retrieval.with_examples(retrieval.with_distractors(case)),
+                        functools.partial(pool.ask, case=f"{case.suite}::{case.id}"),
+                        lambda exchanges: None,
+                    )
+        except OSError as error:
+            raise KbrelError(f"requests cannot be written: {error}") from None
+        finally:
+            pool.close()
+            retrieval.close()
+        self._lines = list(self._summary(len(names), model))
 
     def _summary(self, written: int, model: AnswersModel) -> Iterator[str]:
         answers, given = model.answers, self._settings.model.strip()

@@ -140,11 +140,12 @@ def _report_files(folder: Path, *, killed: bool = False) -> list[str]:
     if (folder / REPORT).is_file():
         with (folder / REPORT).open("rb") as stream:
             killed = b'"kbrel_version"' in stream.read(_HEAD)
-    if names and not killed:
-        raise pytest.UsageError(
-            f"--kb-output-path: {folder / names[0]} is no file of a report; allowed: a folder where that name "
-            "is free"
-        )
+    for name in names:
+        if not killed or (folder / name).is_dir():
+            raise pytest.UsageError(
+                f"--kb-output-path: {folder / name} is no file of a report; allowed: a folder where that name "
+                "is free"
+            )
     return names
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -31,13 +30,14 @@ from pytest_kbrel.models.registry import (
     check_spec,
     unused_args,
 )
+from pytest_kbrel.outputs import why_unwritable
 from pytest_kbrel.plugin.comparable import check_comparable
 from pytest_kbrel.plugin.options import is_explicit, is_on_command_line, origin_of
 from pytest_kbrel.plugin.settings import only_one
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, Case, Suite, is_published
 from pytest_kbrel.replay.joined import read_runs
-from pytest_kbrel.reports import PREVIOUS, REPORT, REPORT_FILES
+from pytest_kbrel.reports import PREVIOUS, REPORT
 from pytest_kbrel.settings import FACTS, RULES, Settings
 from pytest_kbrel.words import NO_CACHE
 
@@ -210,21 +210,10 @@ def _check_paths(config: pytest.Config) -> None:
 
 
 def _check_output(directory: Path) -> None:
-    existing = next(path for path in (directory, *directory.parents) if path.exists())
-    if not existing.is_dir():
+    if why := why_unwritable(directory):
         raise pytest.UsageError(
-            f"--kb-output-path: {existing} is a file; allowed: a folder, or one to be made"
+            f"--kb-output-path: {why}; allowed: a folder of yours, or one to be made"
         )
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise pytest.UsageError(
-            f"--kb-output-path: {existing} may not be written; allowed: a folder of yours"
-        )
-    for name in REPORT_FILES:
-        if (directory / name).is_dir():
-            raise pytest.UsageError(
-                f"--kb-output-path: {directory / name} is a folder, and a report goes there; "
-                "allowed: a folder where that name is free"
-            )
 
 
 def check_suites(

@@ -145,7 +145,7 @@ def test_a_folder_is_blessed_in_only_where_files_can_be_made_and_found(
             os, "access", lambda path, mode, right=right: not mode & right
         )
         assert said(lambda: check_target(tmp_path / "b")) == refused.format(
-            f"{tmp_path} cannot be written to"
+            f"{tmp_path} may not be written"
         )
     monkeypatch.undo()
 

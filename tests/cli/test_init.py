@@ -25,8 +25,8 @@ MADE = [
     "suites/suite.schema.json",
     "baselines/reference",
     "pytest.ini",
-    ".github/workflows/kbrel.yml",
     ".gitignore",
+    ".github/workflows/kbrel.yml",
 ]
 
 

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.cli.judge import Agreement
 
 ROWS = [
     {
@@ -142,16 +141,12 @@ def test_a_language_that_is_no_tag_is_refused(judged, capsys):
 
 def test_a_humans_verdicts_are_held_against_the_rules(judged, capsys):
     assert judged(ROWS, "--human", "hum")[0] == 0
-    lines = capsys.readouterr().out.splitlines()[1:]
-    assert [line.split() for line in lines[:3]] == [
-        ["correct", "uninformative", "wrong"],
-        ["human:", "correct", "2", "0", "0"],
-        ["human:", "wrong", "0", "1", "2"],
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "sensitivity 1.000 [0.342, 1.000]: right answers called right, 2 labels",
+        "specificity 1.000 [0.439, 1.000]: others not called right, 3 labels",
     ]
-    assert (
-        lines[3]
-        == "agreement 1.000 (5 of 5), wrong answers called right 0.000 (0 of 3)"
-    )
+    assert judged(ROWS[:2], "--human", "hum", "--force")[0] == 0
+    assert "specificity" not in capsys.readouterr().out
 
 
 GOOD = ROWS[0]
@@ -230,32 +225,3 @@ def test_what_is_there_is_replaced_only_when_told_to(judged, capsys):
     # A failure leaves the old file.
     assert judged(["{"], "--force")[0] == 2
     assert len(judged(["{"], "--force")[1]) == 1
-
-
-def test_agreement_counts_uninformative_as_not_right():
-    agreement = Agreement(
-        [
-            (True, "uninformative"),
-            (False, "uninformative"),
-            (False, "correct"),
-            (True, "correct"),
-        ]
-    )
-    assert (agreement.total(), agreement.agreeing) == (4, 2)
-    assert (agreement.wrong, agreement.called_right) == (2, 1)
-    assert "agreement" not in Agreement().table()
-
-
-def test_the_shares_are_of_all_answers_and_of_the_wrong_ones():
-    result = Agreement(
-        [
-            (True, "correct"),
-            (True, "uninformative"),
-            (False, "correct"),
-            (False, "wrong"),
-        ]
-        + 2 * [(False, "uninformative")]
-    )
-    assert result.table().splitlines()[-1] == (
-        "agreement 0.667 (4 of 6), wrong answers called right 0.250 (1 of 4)"
-    )

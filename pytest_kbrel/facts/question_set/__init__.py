@@ -211,6 +211,8 @@ def build_question_set(
         stream.writelines(map(fact_line, facts))
         wordings.write(relations)
         about.write(text)
+        stream.flush()
+        wordings.flush()
     return manifest
 
 

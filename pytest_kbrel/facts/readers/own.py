@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.files import (
     FORM,
     KEYS,
@@ -15,7 +14,7 @@ from pytest_kbrel.facts.files import (
     as_fact,
     read_relations,
 )
-from pytest_kbrel.facts.located import json_rows, unknown
+from pytest_kbrel.facts.located import json_rows
 from pytest_kbrel.facts.readers.base import (
     Relations,
     Row,
@@ -24,7 +23,12 @@ from pytest_kbrel.facts.readers.base import (
     json_list,
     rows,
 )
-from pytest_kbrel.facts.readers.streams import delimiter_of, parquet, table
+from pytest_kbrel.facts.readers.streams import (
+    check_header,
+    delimiter_of,
+    parquet,
+    table,
+)
 from pytest_kbrel.records import Fact
 
 
@@ -45,11 +49,7 @@ def read_jsonl(path: Path, relations: Relations) -> Iterator[Row]:
 
 def read_csv(path: Path, relations: Relations) -> Iterator[Row]:
     """Read a table with a header of the facts format's keys; lists stand as JSON in their cells."""
-    source = table(path, delimiter_of(path))
-    line, header = next(source)
-    if isinstance(header, SuiteError):
-        raise header
-    return _table(path, relations, source, tuple(header), line)
+    return _table(path, relations, table(path, delimiter_of(path)))
 
 
 def read_parquet(path: Path, relations: Relations) -> Iterator[Row]:
@@ -57,25 +57,13 @@ def read_parquet(path: Path, relations: Relations) -> Iterator[Row]:
 
     Raises ``MissingExtraError`` without DuckDB.
     """
-    source = parquet(path)
-    _, header = next(source)
-    return _table(path, relations, source, tuple(header), None)
+    return _table(path, relations, parquet(path))
 
 
 def _table(
-    path: Path,
-    relations: Relations,
-    source: Iterator[tuple[int, Any]],
-    columns: tuple[str, ...],
-    line: int | None,
+    path: Path, relations: Relations, source: Iterator[tuple[int, Any]]
 ) -> Iterator[Row]:
-    for name in columns:
-        if name not in KEYS:
-            raise SuiteError(unknown("column", name, KEYS), path, line)
-    for name in REQUIRED:
-        if name not in columns:
-            fault = f"no column {name!r}; found: {', '.join(columns)}"
-            raise SuiteError(f"{fault}; needed: {', '.join(REQUIRED)}", path, line)
+    check_header(path, source, "a facts table", REQUIRED, KEYS)
     has_relations = _read_relations(path, relations)
 
     def fact(value: Mapping[str, Any]) -> Mapping[str, Any]:

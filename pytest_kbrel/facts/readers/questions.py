@@ -17,7 +17,6 @@ from pytest_kbrel.facts.located import (
     json_rows,
     open_file,
     require_keys,
-    unknown,
 )
 from pytest_kbrel.facts.readers.base import (
     Reader,
@@ -31,12 +30,17 @@ from pytest_kbrel.facts.readers.base import (
     rows,
     with_answers,
 )
-from pytest_kbrel.facts.readers.streams import delimiter_of, elements, parquet, table
+from pytest_kbrel.facts.readers.streams import (
+    check_header,
+    delimiter_of,
+    elements,
+    parquet,
+    table,
+)
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType
 from pytest_kbrel.resources import tsv_rows
 
 Piece = tuple[int, dict[str, Any] | SuiteError]
-_RECORDS = (".json", ".jsonl", ".ndjson", ".parquet")
 QA_FORM = 'a question file has {"question": ..., "answers": [...]}, one a line or in a JSON list'
 # The first of the names that a row has counts.
 NAMES = {
@@ -75,10 +79,7 @@ def read_question_table(path: Path, relations: Relations) -> Iterator[Row]:
     stands twice is an error. All questions are one relation.
     """
     source = table(path, delimiter_of(path))
-    line, header = _header(path, source, "a question table", *_TABLE)
-    for name in header:
-        if name not in _COLUMNS:
-            raise SuiteError(unknown("column", name, _COLUMNS), path, line)
+    check_header(path, source, "a question table", _TABLE, _COLUMNS)
     relation = relations.add("questions")
     first: dict[str, int] = {}
 
@@ -265,25 +266,16 @@ def read_simpleqa(path: Path, relations: Relations) -> Iterator[Row]:
     "(acceptable range: anything between 118 and 122)", becomes the fact's ``answer_range``, unless an end has
     more numbers than one (feet and inches, dates); "(or X)" becomes an alias.
     """
-    if path.suffix.lower() in _RECORDS:
-        source = _questions(path)
-    else:
-        source = table(path, ",")
-        _header(path, source, "SimpleQA", "problem", "answer")
+    source = _pieces(path, ",", "SimpleQA", "problem", "answer")
     return rows(path, source, partial(_simpleqa_fact, relations=relations))
 
 
-def _header(
-    path: Path, source: Iterator[Piece], maker: str, *columns: str
-) -> tuple[int, dict[str, str]]:
-    line, header = next(source)
-    if isinstance(header, SuiteError):
-        raise header
-    try:
-        require_keys(header, *columns)
-    except ValueError as error:
-        raise SuiteError(f"not {maker}'s header: {error}", path, line) from None
-    return line, header
+def _pieces(path: Path, delimiter: str, maker: str, *columns: str) -> Iterator[Piece]:
+    if path.suffix.lower() in (".json", ".jsonl", ".ndjson", ".parquet"):
+        return _questions(path)
+    source = table(path, delimiter)
+    check_header(path, source, maker, columns)
+    return source
 
 
 def _simpleqa_fact(value: Mapping[str, Any], relations: Relations) -> Mapping[str, Any]:
@@ -361,12 +353,8 @@ def read_popqa(path: Path, relations: Relations) -> Iterator[Row]:
     ``s_pop``, the views of the subject's page, is the popularity; a negative one is not known. A relation is
     a property (``prop``); rows without one are of the relation ``popqa``.
     """
-    if path.suffix.lower() in _RECORDS:
-        source = _questions(path)
-    else:
-        source = table(path, "\t")
-        needed = (*_POPQA_CELLS, "s_pop", "possible_answers")
-        _header(path, source, "PopQA", *needed)
+    needed = (*_POPQA_CELLS, "s_pop", "possible_answers")
+    source = _pieces(path, "\t", "PopQA", *needed)
     return rows(
         path, source, partial(_popqa_fact, relations=relations), dataset="popqa"
     )

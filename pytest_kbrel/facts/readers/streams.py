@@ -6,12 +6,12 @@ import codecs
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_kbrel.errors import MissingExtraError, SuiteError
-from pytest_kbrel.facts.located import open_file
+from pytest_kbrel.facts.located import located, open_file, require_keys, unknown
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import DEEPEST, LINE, lines, size
 
@@ -90,6 +90,27 @@ def table(
                 yield line, SuiteError(fault, path, line)
     if not columns:
         raise SuiteError("the file is empty; a table with a header is needed", path, 1)
+
+
+def check_header(
+    path: Path,
+    source: Iterator[tuple[int, Any]],
+    maker: str,
+    needed: Sequence[str],
+    known: Sequence[str] = (),
+) -> None:
+    """Take the header from a table; raises ``SuiteError`` where it lacks columns, or has others than ``known``."""
+    line, header = next(source)
+    if isinstance(header, SuiteError):
+        raise header
+    with located(path, line or None):
+        for name in header:
+            if known and name not in known:
+                raise ValueError(unknown("column", name, known))
+        try:
+            require_keys(header, *needed)
+        except ValueError as error:
+            raise ValueError(f"not {maker}'s header: {error}") from None
 
 
 # What DuckDB may take to read Parquet.

@@ -364,9 +364,8 @@ def _max_length(config: Any) -> int | None:
 def quiet() -> Iterator[None]:
     """Silence transformers' advice, and the progress bars of all libraries; other lines come at the end."""
     stderr = io.StringIO(newline="")
-    verbosity, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
+    verbosity = hf_logging.get_verbosity()
     hf_logging.set_verbosity(logging.CRITICAL)
-    hf_logging.disable_progress_bar()
     try:
         with warnings.catch_warnings(), redirect_stderr(stderr):
             warnings.simplefilter("ignore")
@@ -377,5 +376,3 @@ def quiet() -> Iterator[None]:
             if line and "\r" not in line:
                 print(line, file=sys.stderr)
         hf_logging.set_verbosity(verbosity)
-        if bars:
-            hf_logging.enable_progress_bar()

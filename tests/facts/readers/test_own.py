@@ -113,7 +113,8 @@ def test_columns(read_text: Read) -> None:
     ):
         read_text("csv", "f.csv", "relation,subjct,object\n")
     with pytest.raises(
-        SuiteError, match=r":1: no column 'object'; found: relation, subject; needed"
+        SuiteError,
+        match=r":1: not a facts table's header: the key 'object' is missing; found: relat",
     ):
         read_text("csv", "f.csv", "relation,subject\n")
 

@@ -240,7 +240,6 @@ def test_what_cannot_be_written_is_refused(pytester, mini_suite, args, said):
     ("flags", "said"),
     [
         (("--kb-baseline-update=x", "--kb-plan"), "--kb-plan"),
-        (("--kb-export-requests=answers/2.jsonl",), "found where the answers are"),
     ],
 )
 def test_what_answers_cannot_be_used_for_is_refused(
