@@ -35,9 +35,9 @@ from pytest_kbrel.session.run_builder import (
     SessionResults,
     build_run,
     join_responses,
-    sharded_run,
     write_reports,
 )
+from pytest_kbrel.session.suite_changes import sharded_run
 from pytest_kbrel.settings import RULES, Settings
 from pytest_kbrel.suites import load_suite
 from tests.reported import comparable
