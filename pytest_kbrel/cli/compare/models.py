@@ -211,7 +211,7 @@ def _recorded(
                 f"{path}: two suites of the same file name, {suite}, have the case {case_id}; allowed: runs "
                 "whose suites have names of their own"
             )
-        spec = str(model["spec"])
+        spec = str(model.get("name") or model["spec"])
         return ComparedModel(
             name=source,
             about=f"{spec}, {data['created']}, pytest-kbrel {data['kbrel_version']}",
