@@ -10,12 +10,12 @@ import dataclasses
 import hashlib
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.answer_kinds import Kind, kind_of
-from pytest_kbrel.records import Fact, Relation, ReliabilitySettings, record
+from pytest_kbrel.records import Fact, Relation, ReliabilitySettings
 
 # A question shows three distractors, and the model's own answer may be one of those there are.
 FEWEST = 4
@@ -26,13 +26,8 @@ _LENGTHS = (0.75, 0.5, 0.25)
 _FIGURES = re.compile(r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?")
 
 
-@record
-class DrawnNegatives:
-    """Facts with their negatives. ``alike`` has, for each fact whose negatives were drawn by kind, the share
-    (0..1) of them that are of the kind of its answer: (fact id, share)."""
-
-    facts: tuple[Fact, ...]
-    alike: tuple[tuple[str, float], ...] = ()
+# The share (0..1) of its negatives that are of the kind of its answer, of each fact whose were drawn by kind.
+Alike = tuple[tuple[str, float], ...]
 
 
 def with_negatives(
@@ -58,7 +53,7 @@ def with_alike_negatives(
     relations: Mapping[str, Relation],
     settings: ReliabilitySettings,
     seed: int,
-) -> DrawnNegatives:
+) -> tuple[tuple[Fact, ...], Alike]:
     """Return the facts with negatives as :func:`with_negatives` does, drawn by kind in mixed relations.
 
     A relation is mixed where nothing says that its objects are of one kind (:func:`is_mixed`). There a
@@ -95,7 +90,7 @@ def with_alike_negatives(
         made.append(dataclasses.replace(fact, negatives=tuple(texts)))
         if texts and kinds.of(fact).sort != "unknown":
             alike.append((fact.id, same / len(texts)))
-    return DrawnNegatives(facts=tuple(made), alike=tuple(alike))
+    return tuple(made), tuple(alike)
 
 
 def is_mixed(relation: Relation | None, facts: Sequence[Fact]) -> bool:
@@ -125,13 +120,12 @@ def fewest_negatives(facts: Sequence[Fact], pool: Sequence[Fact]) -> int:
     Raises ``SuiteError`` naming the first fact that has none.
     """
     index = _Index(facts, pool)
-    fewest = None
+    counts = []
     for fact in facts:
-        count = len(fact.negatives) or index.count(fact)
-        if not count:
+        counts.append(len(fact.negatives) or index.count(fact))
+        if not counts[-1]:
             raise _too_few(fact, 0, 1)
-        fewest = count if fewest is None else min(fewest, count)
-    return fewest or 0
+    return min(counts, default=0)
 
 
 def is_spelt(text: str) -> bool:
@@ -168,11 +162,11 @@ def _drawn(
 
     There are up to ``most`` where ``enough`` are of its kind, else up to ``count``.
     """
-    spelling = index.spelling.get(fact.relation, {})
+    spelling = index.spelling[fact.relation]
     wrong = spelling.keys() - index.right(fact)
     own = kinds.of(fact)
-    closest = kinds.closest.get(own.closest, set()) & wrong
-    same = kinds.by_sort.get(own.sort, set()) & wrong - closest
+    closest = kinds.closest[own.closest] & wrong
+    same = kinds.by_sort[own.sort] & wrong - closest
     alike = len(closest) + len(same)
     parts = [closest, same, wrong - closest - same]
     if len(closest) >= enough:
@@ -215,9 +209,9 @@ class _Index:
     """
 
     def __init__(self, facts: Sequence[Fact], pool: Sequence[Fact]) -> None:
-        self.spelling: dict[str, dict[str, str]] = {}
-        self.bearers: dict[tuple[str, str], set[str]] = {}
-        self.answers: dict[tuple[str, str], set[str]] = {}
+        self.spelling: dict[str, dict[str, str]] = defaultdict(dict)
+        self.bearers: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self.answers: dict[tuple[str, str], set[str]] = defaultdict(set)
         if all(fact.negatives for fact in facts):
             return
         for fact in pool:
@@ -226,31 +220,25 @@ class _Index:
             folded = fact.object.casefold()
             spelt = is_spelt(fact.object)
             if spelt:
-                spelling = self.spelling.setdefault(fact.relation, {})
+                spelling = self.spelling[fact.relation]
                 # Of several spellings the least one, so that the order of the pool does not matter.
                 spelling[folded] = min(fact.object, spelling.get(folded, fact.object))
-            answers = self.answers.setdefault(
-                (fact.relation, fact.subject.casefold()), set()
-            )
+            answers = self.answers[fact.relation, fact.subject.casefold()]
             for name in fact.accepted:
                 answers.add(name.casefold())
                 if spelt:
-                    self.bearers.setdefault(
-                        (fact.relation, name.casefold()), set()
-                    ).add(folded)
+                    self.bearers[fact.relation, name.casefold()].add(folded)
 
     def right(self, fact: Fact) -> set[str]:
         """Return the objects that answer the fact by one of their names."""
         names = {answer.casefold() for answer in fact.accepted}
-        names |= self.answers.get((fact.relation, fact.subject.casefold()), set())
+        names |= self.answers[fact.relation, fact.subject.casefold()]
         bearers = {
-            folded
-            for name in names
-            for folded in self.bearers.get((fact.relation, name), ())
+            folded for name in names for folded in self.bearers[fact.relation, name]
         }
         if fact.answer_range is not None:
             low, high = fact.answer_range
-            for folded in self.spelling.get(fact.relation, {}):
+            for folded in self.spelling[fact.relation]:
                 digits = _FIGURES.search(folded)
                 if (
                     digits is not None
@@ -260,13 +248,13 @@ class _Index:
         return bearers
 
     def count(self, fact: Fact) -> int:
-        return len(self.spelling.get(fact.relation, {})) - len(self.right(fact))
+        return len(self.spelling[fact.relation]) - len(self.right(fact))
 
     def candidates(self, fact: Fact) -> list[str]:
         right = self.right(fact)
         return [
             text
-            for folded, text in self.spelling.get(fact.relation, {}).items()
+            for folded, text in self.spelling[fact.relation].items()
             if folded not in right
         ]
 
@@ -277,13 +265,13 @@ class _Kinds:
     def __init__(self, facts: Sequence[Fact]) -> None:
         objects = [fact.object for fact in facts if fact.object is not None]
         self._cased = any(text != text.casefold() for text in objects)
-        self.closest: dict[tuple[str, str], set[str]] = {}
-        self.by_sort: dict[str, set[str]] = {}
+        self.closest: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self.by_sort: dict[str, set[str]] = defaultdict(set)
         for fact in facts:
             if fact.object is not None:
                 kind, folded = self.of(fact), fact.object.casefold()
-                self.closest.setdefault(kind.closest, set()).add(folded)
-                self.by_sort.setdefault(kind.sort, set()).add(folded)
+                self.closest[kind.closest].add(folded)
+                self.by_sort[kind.sort].add(folded)
 
     def of(self, fact: Fact) -> Kind:
         """Return the kind of a fact's object, or of the answer it would have."""

@@ -25,9 +25,9 @@ _EVENTS: Mapping[str, tuple[int, int]] = {
     "World Cup": (2030, 4),
 }
 # Opening days that are fixed.
-_SCHEDULED: Mapping[tuple[str, int], datetime.date] = {
-    ("Summer Olympics", 2028): datetime.date(2028, 7, 14),
-    ("Summer Olympics", 2032): datetime.date(2032, 7, 23),
+_SCHEDULED: Mapping[tuple[str, int], str] = {
+    ("Summer Olympics", 2028): "2028-07-14",
+    ("Summer Olympics", 2032): "2032-07-23",
 }
 
 
@@ -55,8 +55,8 @@ class UnseenKind:
             return ""
         if self.event == "World Cup":
             # The draw tells opponents and cities half a year before the first match, never before December.
-            return datetime.date(year - 1, 12, 1).isoformat()
-        return _SCHEDULED.get((self.event, year), datetime.date(year, 1, 1)).isoformat()
+            return f"{year - 1}-12-01"
+        return _SCHEDULED.get((self.event, year), f"{year}-01-01")
 
 
 KINDS = tuple(
@@ -91,7 +91,7 @@ def make_unseen(
     same facts, in whatever order, give the same questions, whatever the day is; each says from when on it may
     have an answer (``valid_until``). Raises ``ValueError`` when there are not so many.
     """
-    pools = option_pools(facts, as_of)
+    pools = option_pools(facts, as_of.year)
     real_names = {
         name.casefold() for fact in facts for name in (fact.subject, *fact.accepted)
     }
@@ -143,7 +143,7 @@ def unseen_examples(
     give the same examples.
     """
     kinds = [kind for kind in KINDS if after is not None or kind.about != "country"]
-    countries = option_pools(facts, datetime.date(after or 2000, 1, 1))["countries"]
+    countries = option_pools(facts, after or 2000)["countries"]
     rng = random.Random(f"unseen examples {seed}")
     taken: set[str | None] = {*avoid}
     made: list[Fact] = []
@@ -224,14 +224,6 @@ def _coin(kind: str, rng: random.Random, training: bool) -> str:
             return starts[first] + ends[last]
 
 
-# The subjects or objects of these relations are the options of a sort.
-_WHERE: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "cities": (("P17", "subject"), ("P36", "object"), ("P1376", "subject")),
-    "countries": (("P17", "object"), ("P36", "subject"), ("P1376", "object")),
-    "persons": (("P50", "object"), ("P101", "subject")),
-    "languages": (("P37", "object"),),
-    "companies": (("P176", "object"),),
-}
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 
 
@@ -242,34 +234,34 @@ def dates_of(year: str) -> tuple[str, ...]:
     )
 
 
-def option_pools(
-    facts: Iterable[Fact], as_of: datetime.date
-) -> dict[str, tuple[str, ...]]:
+def option_pools(facts: Iterable[Fact], year: int) -> dict[str, tuple[str, ...]]:
     """Return the options of every sort but ``dates``, sorted; more than 20 each.
 
-    ``as_of`` is the day the questions are made: years of the past lie before it.
+    ``year`` is the one the questions are made in: years of the past lie before it.
     """
-    texts: dict[tuple[str, str], set[str]] = {}
+    texts: dict[str, set[str]] = {}
     for fact in facts:
-        texts.setdefault((fact.relation, "subject"), set()).add(fact.subject)
-        if fact.object is not None:
-            texts.setdefault((fact.relation, "object"), set()).add(fact.object)
+        for role, name in (("subject", fact.subject), ("object", fact.object)):
+            if name is not None:
+                texts.setdefault(f"{fact.relation} {role}", set()).add(name)
     pools = {
-        "small numbers": tuple(str(number) for number in range(2, 42)),
-        "years": tuple(str(year) for year in range(as_of.year - 180, as_of.year - 20)),
+        "small numbers": tuple(map(str, range(2, 42))),
+        "years": tuple(map(str, range(year - 180, year - 20))),
     }
-    for options in (
-        name.removeprefix("options ") for name in _NAMES if name.startswith("options ")
-    ):
-        names = [sorted(texts.get(role, ())) for role in _WHERE.get(options, ())]
-        pool = {name.casefold(): name for group in names for name in group}
+    for key, names in _NAMES.items():
+        sort = key.removeprefix("options ")
+        if sort == key:
+            continue
+        roles = _NAMES.get(f"where {sort}", ())
+        pool = {
+            name.casefold(): name
+            for role in roles
+            for name in sorted(texts.get(role, ()))
+        }
         # One more than is drawn, for the subject itself may not be an option.
         if len(pool) <= DISTRACTORS:
-            pool = {
-                **{name.casefold(): name for name in _NAMES[f"options {options}"]},
-                **pool,
-            }
-        pools[options] = tuple(sorted(pool.values()))
+            pool = {name.casefold(): name for name in names} | pool
+        pools[sort] = tuple(sorted(pool.values()))
     return pools
 
 
@@ -280,8 +272,6 @@ _FILE_OPTIONS: Mapping[AnswerType, str] = {
     "location": "countries",
     "other": "companies",
 }
-# Such questions are about what is to come, so that the years reach ahead.
-_AS_OF = datetime.date(2060, 1, 1)
 
 
 def with_options(
@@ -292,9 +282,8 @@ def with_options(
     A question that has some keeps them, and one whose relation has other facts gets none.
     """
     served = {fact.relation for fact in facts}
-    if all(fact.negatives or fact.relation in served for fact in unseen):
-        return tuple(unseen)
-    pools = option_pools(facts, _AS_OF)
+    # Such questions are about what is to come, so that the years reach ahead.
+    pools = option_pools(facts, 2060)
 
     def filled(fact: Fact) -> Fact:
         if fact.negatives or fact.relation in served:

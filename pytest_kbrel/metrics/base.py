@@ -79,6 +79,11 @@ def mean(name: str, column: str, **more: Any) -> MetricFormula:
     return formula(name, (column,), lambda t, n: ratio(t[..., 0], n), **more)
 
 
+def rate(name: str, column: str = "") -> MetricFormula:
+    """Return the mean of a column of zeros and ones, by default the one of the metric's name."""
+    return mean(name, column or name, rate=True)
+
+
 def quotient(name: str, above: str, below: str, **more: Any) -> MetricFormula:
     """Return the metric "sum of ``above`` / sum of ``below``"; ``more`` as in :func:`formula`.
 

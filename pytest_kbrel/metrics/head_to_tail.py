@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_kbrel.metrics.base import MetricFormula, computable, formula, mean, ratio
+from pytest_kbrel.metrics.base import (
+    MetricFormula,
+    computable,
+    formula,
+    mean,
+    rate,
+    ratio,
+)
 from pytest_kbrel.metrics.calibration import calibration_metrics
 
 
@@ -21,18 +28,18 @@ def head_to_tail_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
     """
     unread = ("unparsable",) if "unparsable" in columns else ()
     metrics = (
-        mean("accuracy", "correct", rate=True),
+        rate("accuracy", "correct"),
         _hallucination("hallucination", "correct", *unread, rate=True),
-        mean("missing", "missing", rate=True),
-        mean("accuracy_em", "em", rate=True),
+        rate("missing"),
+        rate("accuracy_em", "em"),
         _hallucination("hallucination_em", "em", rate=True),
         mean("accuracy_f1", "f1"),
         _hallucination("hallucination_f1", "f1"),
         mean("accuracy_rouge_l", "rouge_l"),
         _hallucination("hallucination_rouge_l", "rouge_l"),
-        mean("accuracy_rules", "rules", rate=True),
+        rate("accuracy_rules", "rules"),
         _hallucination("hallucination_rules", "rules", rate=True),
-        mean("unparsable", "unparsable", rate=True),
+        rate("unparsable"),
     )
     return (*computable(metrics, columns), *calibration_metrics(columns))
 

@@ -20,6 +20,7 @@ from pytest_kbrel.metrics.base import (
     formula,
     mean,
     quotient,
+    rate,
     ratio,
 )
 from pytest_kbrel.metrics.calibration import calibration_metrics
@@ -63,9 +64,9 @@ _C_WRONG = quotient(
 
 # The three kinds of uninformative answers (section 3.3), shares of all answers as in Figure 11.
 _UNINFORMATIVE = (
-    mean("repetition", "repetition", rate=True),
-    mean("none", "none", rate=True),
-    mean("unsure", "unsure", rate=True),
+    rate("repetition"),
+    rate("none"),
+    rate("unsure"),
 )
 
 # Not in the paper: a reply that picks no option counts as not keeping to the answer.
@@ -100,12 +101,12 @@ _LENGTH = quotient(
     undefined="no distractors were drawn by kind",
 )
 _KNOWN = (
-    mean("cr", "correct", rate=True),
-    mean("wr", "wrong", rate=True),
+    rate("cr", "correct"),
+    rate("wr", "wrong"),
     difference("ncr", "correct", "wrong"),
-    mean("uninformative", "uninformative", rate=True),
+    rate("uninformative"),
     *_UNINFORMATIVE,
-    mean("unparsable", "unparsable", rate=True),
+    rate("unparsable"),
     quotient(
         "c_correct",
         "consistency_correct",
@@ -122,8 +123,8 @@ _KNOWN = (
     _LENGTH,
 )
 _UNSEEN = (
-    mean("ur", "uninformative", rate=True),
-    mean("wr", "wrong", rate=True),
+    rate("ur", "uninformative"),
+    rate("wr", "wrong"),
     *_UNINFORMATIVE,
     _C_WRONG,
     formula("iur", ("consistency_wrong",), lambda t, n: ratio(n - t[..., 0], n)),
@@ -170,8 +171,8 @@ def control_metrics(columns: Sequence[str]) -> tuple[MetricFormula, ...]:
     again. All are 0..1.
     """
     metrics = (
-        mean("cr_control_majority", "majority", rate=True),
-        mean("cr_control_shuffled", "shuffled_right", rate=True),
+        rate("cr_control_majority", "majority"),
+        rate("cr_control_shuffled", "shuffled_right"),
         _net("ncr_control_majority"),
         *(_random(label, undefined) for label, undefined in _LABELS),
         *(

@@ -86,17 +86,14 @@ class Answers:
 
     def generated(self, fact_id: str, role: str) -> Generated:
         """Return a generated answer; ``ResponseError`` where the request failed."""
-        return self._get(fact_id, role, Generated)
-
-    def scored(self, fact_id: str, role: str) -> Scored:
-        """Return the probabilities of a continuation; ``ResponseError`` where the request failed."""
-        return self._get(fact_id, role, Scored)
+        return self.get(fact_id, role, Generated)
 
     def failed(self, fact_id: str, role: str) -> bool:
         """Return True if a request got no usable answer."""
         return isinstance(self._responses[fact_id, role], Failed)
 
-    def _get(self, fact_id: str, role: str, kind: type[R]) -> R:
+    def get(self, fact_id: str, role: str, kind: type[R]) -> R:
+        """Return a response of this kind; ``ResponseError`` where the request failed."""
         response = self._responses[fact_id, role]
         if isinstance(response, Failed):
             raise ResponseError(f"{fact_id} ({role}): {response.error}")

@@ -14,6 +14,7 @@ from pytest_kbrel.catalogue.probes import (
 )
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import (
+    Alike,
     fewest_negatives,
     with_alike_negatives,
     with_negatives,
@@ -27,7 +28,6 @@ from pytest_kbrel.records import (
     CaseKind,
     ExampleWording,
     Fact,
-    Gate,
     MonitorSettings,
     ProbeSettings,
     ReliabilitySettings,
@@ -66,19 +66,15 @@ def probe_cases(
 ) -> tuple[Case, ...]:
     """Return the cases of one probe, in the order of the file."""
     groups = _GROUPS[written.probe.slicing](written, world)
+    full = [name for name, facts in groups.items() if facts]
     chosen = written.slices
     if chosen is None:
         whole = Node(path=written.entry.path, line=written.entry.line, value=None)
-        chosen = tuple(
-            WrittenSlice(name=name, node=whole)
-            for name, facts in groups.items()
-            if facts
-        )
+        chosen = tuple(WrittenSlice(name=name, node=whole) for name in full)
         if not chosen:
             raise whole.error(
                 f"no slice of {written.probe.name} has facts; allowed: facts of at least one relation"
             )
-    full = [name for name, facts in groups.items() if facts]
     for part in chosen:
         if part.name not in groups:
             raise part.node.error(
@@ -133,7 +129,7 @@ def _case(
     )
     metrics = {*SLICE_METRICS[written.probe.kind(part.name)], *CHANGE_METRICS}
     stated, reads = written.settings, written.probe.reads
-    alike: tuple[tuple[str, float], ...] = ()
+    alike: Alike = ()
     try:
         if reads == "contexts":
             count = _contexts(written, part, group, world)
@@ -141,18 +137,23 @@ def _case(
             pool = world.by_relation[part.name]
             facts = with_negatives(facts, pool, count, world.seed)
         else:
-            world.need_questions(facts, written.probe.name)
+            for fact in facts:
+                if not fact.questions(world.relations.get(fact.relation)):
+                    raise world.error(
+                        fact,
+                        f"has no question, which {written.probe.name} needs: found neither frames of relation "
+                        f"{fact.relation!r} nor 'question' in the fact; allowed: either",
+                    )
         if reads == "distractors":
             parts = reliability_slice(part.name)
             stated = {**stated, "prompt": parts.prompt if parts else ""}
-            drawn = with_alike_negatives(
+            facts, alike = with_alike_negatives(
                 facts,
                 world.facts,
                 world.relations,
                 from_wire(ReliabilitySettings, stated),
                 world.seed,
             )
-            facts, alike = drawn.facts, drawn.alike
     except SuiteError as error:
         if error.path is not None:
             raise
@@ -222,7 +223,7 @@ def _wordings(
 
 def _notes(
     count: int,
-    alike: tuple[tuple[str, float], ...],
+    alike: Alike,
     shots: tuple[tuple[str, tuple[Shot, ...]], ...],
 ) -> tuple[str, ...]:
     """Return notes on facts of a case that are not asked as the others are."""
@@ -334,7 +335,8 @@ def _has_overall(written: WrittenProbe, cases: Sequence[Case], setting: str) -> 
             message = (
                 f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
             )
-            raise _error(written, gate, f"{message}; allowed: such a slice, or no gate")
+            message += "; allowed: such a slice, or no gate"
+            raise SuiteError(message, written.entry.path, gate.line)
     return len(cases) > 1 or bool(written.overall_gates)
 
 
@@ -353,10 +355,6 @@ def _over(
         gates=written.overall_gates,
         line=written.overall_line,
     )
-
-
-def _error(written: WrittenProbe, gate: Gate, message: str) -> SuiteError:
-    return SuiteError(message, written.entry.path, gate.line)
 
 
 def pooled_case(
@@ -395,9 +393,8 @@ def check_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
         if gate.metric not in metrics | CHANGE_METRICS.keys():
             slices = ", ".join(case.slice for case in cases)
             message = f"no slice has the metric {gate.metric}, found: {slices}"
-            raise _error(
-                written, gate, f"{message}; allowed: a slice with it, or no gate"
-            )
+            message += "; allowed: a slice with it, or no gate"
+            raise SuiteError(message, written.entry.path, gate.line)
     for case in cases:
         for gate in case.gates:
             key, value = written.probe.setting_needs.get(gate.metric, ("", ""))
@@ -405,6 +402,5 @@ def check_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
             if setting != value:
                 name = written.probe.name
                 message = f"{gate.metric} is measured with '{key}: {value}' of {name}, found: {setting}"
-                raise _error(
-                    written, gate, f"{message}; allowed: that setting, or no gate"
-                )
+                message += "; allowed: that setting, or no gate"
+                raise SuiteError(message, written.entry.path, gate.line)

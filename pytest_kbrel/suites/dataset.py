@@ -43,16 +43,6 @@ class World:
         path, line = self.locations.get(fact.id, (self.path, None))
         return SuiteError(f"fact {fact.id!r} {message}", path, line)
 
-    def need_questions(self, facts: tuple[Fact, ...], probe: str) -> None:
-        """Raise ``SuiteError`` on the first fact without a question."""
-        for fact in facts:
-            if not fact.questions(self.relations.get(fact.relation)):
-                raise self.error(
-                    fact,
-                    f"has no question, which {probe} needs: found neither frames of relation "
-                    f"{fact.relation!r} nor 'question' in the fact; allowed: either",
-                )
-
 
 def read_world(written: WrittenSuite, seed: int) -> World:
     """Read a suite's facts and relations.

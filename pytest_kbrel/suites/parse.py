@@ -339,7 +339,7 @@ def _slices(
         written = node.value
     else:
         for item in _names(node, what):
-            written[item.text(what)] = dataclasses.replace(item, value=None)
+            written[str(item.value)] = dataclasses.replace(item, value=None)
     return tuple(_slice(probe, name, of, settings) for name, of in written.items())
 
 

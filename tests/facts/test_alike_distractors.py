@@ -6,7 +6,7 @@ import pytest
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import (
-    DrawnNegatives,
+    Alike,
     is_mixed,
     is_spelt,
     with_alike_negatives,
@@ -50,7 +50,7 @@ def drawn(
     pool: tuple[Fact, ...] = POOL,
     count: int = 9,
     writer: str = "openai/writer",
-) -> DrawnNegatives:
+) -> tuple[tuple[Fact, ...], Alike]:
     settings = ReliabilitySettings(distractors=count, distractors_from=writer)
     return with_alike_negatives(facts, pool, {"nq": MIXED}, settings, 0)
 
@@ -60,9 +60,9 @@ def test_nothing_else_fills_up_where_there_are_enough_of_the_kind() -> None:
         question(f"s{n}", f"Singer {letters(n)}o", f"who sang song {n}")
         for n in range(4)
     )
-    result = drawn(sang[:1], (*sang, *POOL[:4], *POOL[12:24]))
-    assert len(result.facts[0].negatives) == 7
-    assert result.alike == (("s0", 1.0),)
+    facts, alike = drawn(sang[:1], (*sang, *POOL[:4], *POOL[12:24]))
+    assert len(facts[0].negatives) == 7
+    assert alike == (("s0", 1.0),)
 
 
 def test_a_relation_is_mixed_where_nothing_says_that_it_is_of_one_kind() -> None:
@@ -108,15 +108,15 @@ def test_a_question_without_an_answer_is_drawn_for_by_what_it_asks() -> None:
     unseen = Fact(
         id="u", relation="nq", subject="q", question="who wrote book 99", object=None
     )
-    result = drawn((unseen,))
-    assert all(name.startswith("Author") for name in result.facts[0].negatives)
-    assert result.alike == (("u", 1.0),)
+    facts, alike = drawn((unseen,))
+    assert all(name.startswith("Author") for name in facts[0].negatives)
+    assert alike == (("u", 1.0),)
     # Where the question does not tell, nothing is told.
     unclear = Fact(
         id="u", relation="nq", subject="q", question="what is it", object=None
     )
-    assert drawn((unclear,)).alike == ()
-    assert len(drawn((unclear,)).facts[0].negatives) == 9
+    assert drawn((unclear,))[1] == ()
+    assert len(drawn((unclear,))[0][0].negatives) == 9
 
 
 def test_too_few_altogether_are_an_error() -> None:
@@ -133,7 +133,7 @@ def test_an_object_without_a_spelling_is_no_wrong_answer() -> None:
     )
     assert not any(is_spelt(str(fact.object)) for fact in marks)
     for result in (
-        drawn(POOL[:1], (*POOL[:4], *marks)).facts,
+        drawn(POOL[:1], (*POOL[:4], *marks))[0],
         with_negatives(POOL[:1], (*POOL[:4], *marks), 9, 0),
     ):
         assert set(result[0].negatives) == {str(fact.object) for fact in POOL[1:4]}
@@ -147,7 +147,7 @@ def test_a_number_that_is_right_by_the_range_is_no_wrong_answer() -> None:
     fact = question(
         "own", "110,000", "how many live here", answer_range=(105_000.0, 115_000.0)
     )
-    result = drawn((fact,), counts, count=20).facts[0].negatives
+    result = drawn((fact,), counts, count=20)[0][0].negatives
     assert set(result) == {
         f"{n},000 people" for n in (*range(100, 105), *range(116, 120))
     }

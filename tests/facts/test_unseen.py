@@ -160,9 +160,9 @@ def test_a_fact_without_an_answer_gives_its_subject_only() -> None:
     facts = [
         Fact(id="f", relation="P17", subject="Nowhere", object=None, question="Where?")
     ]
-    pools = option_pools(facts, DAY)
+    pools = option_pools(facts, DAY.year)
     assert "Nowhere" in pools["cities"]
-    assert pools["countries"] == option_pools((), DAY)["countries"]
+    assert pools["countries"] == option_pools((), DAY.year)["countries"]
 
 
 UNSEEN = Fact(id="u", relation="R", subject="s", object=None, question="Who?")

@@ -168,7 +168,7 @@ def test_an_answer_of_the_wrong_kind_is_none():
     asks = [replace(ask(FRANCE), role=role) for role in ("text", "score", "failed")]
     answers.add(asks, [text("x"), scored, Failed(error="no")])
     assert answers.generated(FRANCE.id, "text").text == "x"
-    assert answers.scored(FRANCE.id, "score") is scored
+    assert answers.get(FRANCE.id, "score", Scored) is scored
     assert [
         answers.failed(FRANCE.id, role) for role in ("text", "score", "failed")
     ] == [False, False, True]
@@ -178,7 +178,11 @@ def test_an_answer_of_the_wrong_kind_is_none():
             "score",
             r"P36-FR \(score\): Generated expected, found Scored",
         ),
-        (answers.scored, "text", r"P36-FR \(text\): Scored expected, found Generated"),
+        (
+            lambda *of: answers.get(*of, Scored),
+            "text",
+            r"P36-FR \(text\): Scored expected, found Generated",
+        ),
         (answers.generated, "failed", r"^P36-FR \(failed\): no$"),
     ]:
         with pytest.raises(ResponseError, match=message):

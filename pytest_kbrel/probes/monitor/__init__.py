@@ -121,7 +121,7 @@ class _FactResult(FactResult):
         return self.answers.generated(self.fact.id, f"{cell.name}/answer")
 
     def _scored(self, cell: Cell) -> Scored:
-        return self.answers.scored(self.fact.id, f"{cell.name}/score")
+        return self.answers.get(self.fact.id, f"{cell.name}/score", Scored)
 
     def is_written(self) -> bool:
         """Return True if an answer of the base frame begins with the token that is scored there."""
