@@ -113,9 +113,7 @@ def _run(options: argparse.Namespace) -> int:
     width = shutil.get_terminal_size().columns
     lines = [
         text
-        for text, _ in terminal_lines(
-            run, width=width, color=False, written_to=str(options.output)
-        )
+        for text, _ in terminal_lines(run, width=width, written_to=str(options.output))
     ]
     warnings = list(filter(None, [add_to_job_page(options.output)]))
     report = report_dict(run)

@@ -92,7 +92,7 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
             f"{folder}: has no {REPORT}; allowed: {ALLOWED}{earlier_note(path)}"
         )
     report = read_report(folder)
-    run = run_of(report, {}, path)
+    run = run_of(report, path)
     if run.model is None:
         raise KbrelError(
             f"{path}: no one model answered in this run; allowed: {ALLOWED}"

@@ -27,13 +27,13 @@ from pytest_kbrel.reports.formatting import (
     one_line,
     p_value,
     signed,
-    thousands,
     with_interval,
 )
 from pytest_kbrel.reports.view import (
     is_blessed,
     metric,
     names,
+    reused,
     slices,
     verdict_counts,
 )
@@ -436,11 +436,8 @@ def _environment_notes(facts: dict[str, str], *, brief: bool) -> Iterator[str]:
         engine = f"; {one_line(facts['engine'], 200)}" if "engine" in facts else ""
         yield f"model loaded in {one_line(facts['model_load_seconds'])} s{each}{engine}"
     if facts.get("answers_reused", "0") != "0":
-        reused, asked = (
-            thousands(facts.get(f"answers_{what}", "")) for what in ("reused", "asked")
-        )
         store = one_line(facts.get("answers_store", ""))
-        yield f"{reused} of {asked} answers reused from {store}"
+        yield f"{reused(facts, 'answers')} answers reused from {store}"
     yield from lines("tokens_spent")
     yield from lines("answers_resumed")
     if "answers_not_kept" in facts:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import Run, Table
+from pytest_kbrel.records import Run
 from pytest_kbrel.reports.json_report import read_report
 from pytest_kbrel.serialization import from_wire
 
@@ -19,27 +17,21 @@ def read_run(path: Path) -> Run:
     Its cases have what the report says of them: their tables of outcomes are empty. Raises
     :class:`KbrelError` where the file is missing or is no report.
     """
-    return run_of(read_report(path), {}, path)
+    return run_of(read_report(path), path)
 
 
-def run_of(report: dict[str, Any], tables: Mapping[str, Table], path: Path) -> Run:
-    """Return the run that a ``report`` read at ``path`` tells of, its cases with the outcomes in ``tables``.
+def run_of(report: dict[str, Any], path: Path) -> Run:
+    """Return the run that a ``report`` read at ``path`` tells of.
 
-    ``tables`` are by node id. Raises :class:`KbrelError` where a part of the report has not the form that it
-    was written in.
+    Raises :class:`KbrelError` where a part of the report has not the form that it was written in.
     """
     try:
-        run = _run(report)
-        cases = tuple(
-            replace(case, table=tables.get(case.nodeid, case.table))
-            for case in run.cases
-        )
+        return _run(report)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise KbrelError(
             f"{path}: cannot be read as a report: {type(error).__name__}: {error}; allowed: a report as a "
             "run wrote it"
         ) from None
-    return replace(run, cases=cases)
 
 
 def _run(report: dict[str, Any]) -> Run:

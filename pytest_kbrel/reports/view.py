@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from pytest_kbrel.catalogue import verdicts
 from pytest_kbrel.catalogue.probes import PROBES, Probe, probe_named
@@ -253,13 +254,15 @@ def helper_models(run: Run) -> tuple[tuple[str, str], ...]:
     roles = [*judges, *(("distractors by", spec) for spec in writers)]
     environment = dict(run.environment)
     if roles and "helpers_asked" in environment:
-        reused, asked = (
-            thousands(environment.get(f"helpers_{what}", ""))
-            for what in ("reused", "asked")
-        )
-        note = f" ({reused} of {asked} replies reused from earlier runs)"
+        note = f" ({reused(environment, 'helpers')} replies reused from earlier runs)"
         roles[-1] = (roles[-1][0], roles[-1][1] + note)
     return tuple(roles)
+
+
+def reused(environment: Mapping[str, str], what: str) -> str:
+    """Return how many ``answers`` or ``helpers``' replies came from a cache: ``1,200 of 1,240``."""
+    figures = (environment.get(f"{what}_{kind}", "") for kind in ("reused", "asked"))
+    return " of ".join(map(thousands, figures))
 
 
 def not_passed(run: Run) -> tuple[CaseResult, ...]:
@@ -284,25 +287,11 @@ def unjudged_count(run: Run) -> int:
     )
 
 
-def headline(run: Run) -> str:
-    """Return how many cases have each verdict, worst first: ``2 fail (1 waived), 18 pass``."""
-    return _counted(run, {})
+def headline(run: Run, words: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return how many cases have each verdict, worst first: ``2 fail (1 waived), 18 pass``.
 
-
-def tally(run: Run, *, is_first: bool) -> str:
-    """Return the headline in the words of pytest: ``2 failed (1 waived), 18 passed``.
-
-    ``is_first`` says that the run is blessed as a first baseline: that it has none is then no fault.
+    With ``words`` for the verdicts in these.
     """
-    words: dict[str, str] = {
-        word: kind.shown for word, kind in verdicts.VERDICTS.items()
-    }
-    if is_first:
-        words["no baseline"] = "not compared yet"
-    return _counted(run, words)
-
-
-def _counted(run: Run, words: Mapping[str, str]) -> str:
     counts = Counter(case.verdict for case in run.cases)
     waived = Counter(case.verdict for case in run.cases if case.waived)
     parts = []

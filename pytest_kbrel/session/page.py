@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,12 @@ def rebuild_page(folder: Path, rootdir: Path) -> tuple[Path, list[str]]:
             f"{folder}: is no report folder; allowed: a folder with {REPORT}, as a run wrote it"
         )
     report = read_report(folder)
-    run = run_of(report, {}, folder)
-    run = run_of(report, _outcomes(report, run, folder), folder)
+    run = run_of(report, folder)
+    tables = _outcomes(report, run, folder)
+    cases = (
+        replace(case, table=tables.get(case.nodeid, case.table)) for case in run.cases
+    )
+    run = replace(run, cases=tuple(cases))
     if (folder / RESPONSES).is_file():
         check_file(report, folder / RESPONSES)
     left_out = [
@@ -63,15 +68,15 @@ def rebuild_page(folder: Path, rootdir: Path) -> tuple[Path, list[str]]:
         )
         if not (folder / file).is_file()
     ]
-    baseline = None
+    baseline, why = None, ""
     try:
         baseline = read_baseline(run.baseline, rootdir) if run.baseline else None
     except BaselineError as error:
-        left_out.append(f"facts beside the baseline, for {error}")
+        why = str(error)
     if baseline is not None and baseline.model != run.base:
-        left_out.append(
-            f"facts beside the baseline, for {run.baseline} is not what the run was compared with"
-        )
+        why = f"{run.baseline} is not what the run was compared with"
+    if why:
+        left_out.append(f"facts beside the baseline, for {why}")
         baseline = None
     try:
         page = page_of(run, baseline, folder)

@@ -98,7 +98,7 @@ def test_differences_are_turned_towards_what_is_better(
     )  # fmt: skip
     gate = GateResult(metric="x", rule=rule, bound=0.05, verdict="fail", reason="why")
     case = make_case("monitor", "P1", "fail", (moved,), gates=(gate,))
-    (row,) = forest(replace(small_run, cases=(case,))).rows
+    ((row,), _) = forest(replace(small_run, cases=(case,)))
     assert (row.at, (row.low, row.high), row.allowed) == (at, ends, allowed)
     assert row.gate == (None if rule == "min" else gate)
 

@@ -31,13 +31,6 @@ def test_no_line_is_too_wide_or_has_a_control_character(name, width, request):
         )
 
 
-def test_without_colour_nothing_is_marked(small_run):
-    assert all(
-        not marks
-        for _, marks in terminal_lines(small_run, width=100, verbosity=1, color=False)
-    )
-
-
 def test_an_empty_run_says_that_nothing_was_decided(empty_run):
     assert texts(empty_run, 80) == ["INVALID: no case was decided"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -56,9 +56,7 @@ def _data(comparison: Comparison) -> dict[str, Any]:
             key=lambda word: (side_by_side.severity(word), word),
         ),
         "worst": words,
-        "word_of": side_by_side.word,
-        "gate_counts": side_by_side.gate_counts,
-        "change_counts": side_by_side.change_counts,
+        "side_by_side": side_by_side,
         "unasked": partial(side_by_side.unasked_count, comparison),
         "values_of": _values,
         "judged_of": _judged,
@@ -81,13 +79,11 @@ def _rows(comparison: Comparison, group: Group) -> Iterator[tuple[CaseResult, st
 
 def _values(case: CaseResult, group: Group) -> list[MetricValue]:
     """Return the key metrics of a model in a case, those it has."""
-    values: Mapping[str, MetricValue] = {value.name: value for value in case.metrics}
-    return [values[name] for name in group.metrics if name in values]
+    values = (view.metric(case, name) for name in group.metrics)
+    return [value for value in values if value is not None]
 
 
 def _judged(side: Side, nodeid: str) -> tuple[GateResult, ...]:
     """Return the gates of a model that did not pass in a case."""
-    case = side.results.get(nodeid)
-    if case is None or side.run is None:
-        return ()
-    return tuple(gate for gate in case.gates if gate.verdict != "pass")
+    gates = side.results[nodeid].gates if side.run and nodeid in side.results else ()
+    return tuple(gate for gate in gates if gate.verdict != "pass")

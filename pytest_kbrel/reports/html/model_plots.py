@@ -72,9 +72,7 @@ def scale_plots(comparison: Comparison) -> list[Plot]:
                 points = list(_values(sides, case.nodeid, name))
                 if len({side.parameters for side, _ in points}) < 2:
                     continue
-                where = (
-                    f"{group.title}, {label}" if len(group.cases) > 1 else group.title
-                )
+                where = group.title + (f", {label}" if group.cases[1:] else "")
                 plots.append(_scale(points, name, where, case.nodeid, len(plots)))
                 if len(plots) == MOST:
                     return plots
@@ -83,9 +81,8 @@ def scale_plots(comparison: Comparison) -> list[Plot]:
 
 def _values(sides: list[Side], nodeid: str, name: str) -> Iterator[tuple[Side, float]]:
     for side in sides:
-        value = (
-            view.metric(side.results[nodeid], name) if nodeid in side.results else None
-        )
+        case = side.results.get(nodeid)
+        value = view.metric(case, name) if case is not None else None
         if value is not None and value.value is not None and math.isfinite(value.value):
             yield side, value.value
 
@@ -95,11 +92,12 @@ def _scale(
 ) -> Plot:
     title = metric_title(name)
     families: dict[str, list[Spot]] = {}
-    for side, value in sorted(points, key=lambda point: point[0].parameters):
+    drawn: list[Point] = []
+    for side, value in points:
         spot = math.log10(side.parameters), value
         families.setdefault(side.family, []).append(spot)
-    spots = [(math.log10(side.parameters), value) for side, value in points]
-    sizes = [size for size, _ in spots]
+        drawn.append(_point(side, spot, nodeid, [value]))
+    sizes = [point.at[0] for point in drawn]
     return Plot(
         name=f"scale-{at + 1}",
         title=f"{title} by size, {where}",
@@ -108,11 +106,12 @@ def _scale(
         about=f"{title} against the number of parameters of {len(points)} models, {where}",
         x="parameters",
         y=title,
-        points=[
-            _point(side, spot, nodeid, [value])
-            for (side, value), spot in zip(points, spots, strict=True)
+        points=drawn,
+        lines=[
+            ("trace", sorted(line, key=lambda spot: spot[0]))
+            for line in families.values()
+            if len(dict(line)) > 1
         ],
-        lines=[("trace", line) for line in families.values() if len(dict(line)) > 1],
         marks=_size_marks(min(sizes), max(sizes)),
         heads=("model", "family", "parameters", title),
         rows=tuple(

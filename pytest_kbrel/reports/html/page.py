@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
-from itertools import chain, count, islice
+from itertools import chain, count
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -148,14 +148,13 @@ class SizeLimit:
         items: Iterable[Any],
         *more: Any,
         least: int = 1,
-        most: int = 10**6,
     ) -> list[str]:
-        """Return ``render(item, *more)`` of the first items that fit, ``least`` to ``most`` of them.
+        """Return ``render(item, *more)`` of the first items that fit, but ``least`` of them at least.
 
         Once an item did not fit, nothing fits any more: rendering what is left out takes time.
         """
         parts: list[str] = []
-        for item in islice(items, most):
+        for item in items:
             if len(parts) >= least and self.remaining <= 0:
                 break
             part = render(item, *more)

@@ -17,7 +17,6 @@ from pytest_kbrel.reports.formatting import (
     number,
 )
 from pytest_kbrel.reports.html.svg import (
-    Marks,
     Plot,
     Point,
     Scale,
@@ -48,22 +47,8 @@ class Difference:
     allowed: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Forest:
-    """The rows of the forest plot, failed ones first, with the scale that they share."""
-
-    rows: tuple[Difference, ...]
-    scale: Scale
-
-    @property
-    def marks(self) -> Marks:
-        """Where the axis has its marks, with their texts: without signs, for they are worse to the left."""
-        marks = self.scale.marks()
-        return [(self.scale(value), text.lstrip("-")) for value, text in marks]
-
-
-def forest(run: Run) -> Forest:
-    """Return the differences to the baseline of all key metrics."""
+def forest(run: Run) -> tuple[list[Difference], Scale]:
+    """Return the differences to the baseline of all key metrics, failed ones first, and their scale."""
     ranked: list[tuple[int, object, Difference]] = []
     for case in view.ordered(run):
         for value in view.key_figures(case):
@@ -73,7 +58,7 @@ def forest(run: Run) -> Forest:
                 ranked.append((rank, reasons.natural(case.nodeid), row))
     rows = [row for *_, row in sorted(ranked, key=lambda one: one[:2])]
     ends = [end for row in rows for end in (row.low, row.high, row.allowed or 0.0)]
-    return Forest(tuple(rows), scale_over([*ends, 0.0], 0, 100))
+    return rows, scale_over([*ends, 0.0], 0, 100)
 
 
 def _difference(

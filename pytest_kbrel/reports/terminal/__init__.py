@@ -23,7 +23,6 @@ def terminal_lines(
     run: Run,
     *,
     width: int,
-    color: bool = True,
     written_to: str = "",
     verbosity: int = 0,
     steps: Sequence[tuple[str, str]] = (),
@@ -36,7 +35,7 @@ def terminal_lines(
     ``steps`` are what can be done next: (what, command). ``is_first``: this run is a first baseline.
 
     No line is wider than ``width``, nor than 100 columns, but commands and the path of the reports, which
-    stay whole. Without ``color`` the markup is empty: every verdict is also a word.
+    stay whole. Every verdict is also a word.
     """
     width = max(20, min(width, WIDEST))
     lines = [
@@ -55,18 +54,20 @@ def terminal_lines(
         ]
     if written_to:
         fitted.append((printable(f"reports written to {one_line(written_to)}"), PLAIN))
-    return [(text, markup if color else PLAIN) for text, markup in fitted]
+    return fitted
 
 
 def _head(run: Run, width: int, verbosity: int, *, is_first: bool) -> Iterator[Line]:
     """Yield the verdict, the models, what changed, and what a reader must know of the run."""
     verdict = VERDICTS[view.verdict(run)]
-    word, markup = verdict.shown.upper(), {**verdict.markup, "bold": True}
-    if is_first and verdict.name == "no baseline":
-        word, markup = "FIRST BASELINE", {**VERDICTS["pass"].markup, "bold": True}
-    yield from wrapped(
-        f"{word}: {view.tally(run, is_first=is_first)}", width, "", markup
-    )
+    word, markup = verdict.shown.upper(), verdict.markup
+    words: dict[str, str] = {name: kind.shown for name, kind in VERDICTS.items()}
+    if is_first:
+        words["no baseline"] = "not compared yet"
+        if verdict.name == "no baseline":
+            word, markup = "FIRST BASELINE", VERDICTS["pass"].markup
+    text = f"{word}: {view.headline(run, words)}"
+    yield from wrapped(text, width, "", {**markup, "bold": True})
     if run.model is not None:
         against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
         parts = (run.model.dtype, run.model.device, phrases.prompt_form(run.model))

@@ -143,21 +143,17 @@ def table_lines(
     the differences to the baseline do, the last ones first.
     """
     width = min(width, WIDEST)
-    narrowing = [
-        replace(_LAYOUTS[-1], columns=columns, slice_width=12)
-        for columns in range(len(group.metrics) - 1, -1, -1)
-    ]
+    *layouts, last = _LAYOUTS
+    fewer = range(len(group.metrics))[::-1]
     if needed is not None:
-        fewer = range(len(group.metrics) - 1, _LEAST_COLUMNS - 1, -1)
-        narrowing = [
-            *(
-                replace(_LAYOUTS[-2], columns=columns, slice_width=18)
-                for columns in fewer
-            ),
-            _LAYOUTS[-1],
-            *narrowing,
+        layouts += [
+            replace(layouts[-1], columns=columns, slice_width=18)
+            for columns in fewer
+            if columns >= _LEAST_COLUMNS
         ]
-    for layout in (*(_LAYOUTS if needed is None else _LAYOUTS[:-1]), *narrowing):
+    layouts.append(last)
+    layouts += [replace(last, columns=columns, slice_width=12) for columns in fewer]
+    for layout in layouts:
         rows = _rows(group, verdicts, layout, needed or ())
         # The verdicts may reach further than their heading.
         if max(map(cells, rows)) <= width:
@@ -200,17 +196,11 @@ def _shown_metrics(
 
 def _metric_column(name: str, group: Group, layout: _Layout) -> list[str]:
     column = [metric(case, name) for case in group.cases]
-    values = [
-        number(value.value if value else None, layout.digits, zero=layout.zero)
-        for value in column
-    ]
-    if layout.deltas and any(
-        value is not None and value.delta is not None for value in column
-    ):
-        deltas = [
-            signed(value.delta if value else None, layout.digits, zero=layout.zero)
-            for value in column
-        ]
+    digits, zero = layout.digits, layout.zero
+    figures = [(one.value, one.delta) if one else (None, None) for one in column]
+    values = [number(value, digits, zero=zero) for value, _ in figures]
+    deltas = [signed(delta, digits, zero=zero) for _, delta in figures]
+    if layout.deltas and any(deltas):
         wide = max(map(cells, deltas))
         values = [
             f"{value} {pad(delta, wide, right=True)}"
