@@ -53,7 +53,14 @@ def read_run(path: Path, wanted: Wanted) -> ScoredRun:
 def format_of(path: Path) -> str | None:
     """Return whose format a file or folder has, by its content; ``None`` where it is none of those read."""
     if path.is_dir():
-        return _format_of_folder(path)
+        # lm_eval writes into a folder named after the model in the one that the user names.
+        if any(path.glob("samples_*.jsonl")) or any(path.glob("*/samples_*.jsonl")):
+            return "lm_eval"
+        logs = (*path.glob("*.eval"), *path.glob("*.json"))
+        is_log = any(
+            of.suffix == ".eval" or format_of(of) == "inspect_ai" for of in logs
+        )
+        return "inspect_ai" if is_log else None
     if not path.is_file():
         return None
     if path.suffix in (".csv", ".tsv"):
@@ -78,14 +85,3 @@ def format_of(path: Path) -> str | None:
         if b'"status"' in head and b'"eval"' in head and b'"kbrel_version"' not in head
         else None
     )
-
-
-def _format_of_folder(path: Path) -> str | None:
-    # lm_eval writes into a folder named after the model in the one that the user names.
-    if any(path.glob("samples_*.jsonl")) or any(path.glob("*/samples_*.jsonl")):
-        return "lm_eval"
-    if any(path.glob("*.eval")) or any(
-        format_of(one) == "inspect_ai" for one in path.glob("*.json")
-    ):
-        return "inspect_ai"
-    return None

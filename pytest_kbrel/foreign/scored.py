@@ -149,8 +149,8 @@ def scored_run(
     """
     rows: dict[str, dict[str, dict[str, _Row]]] = {}
     higher: dict[str, dict[str, bool]] = {}
-    # Whether a metric has any score.
-    available: dict[str, bool] = {}
+    # The metrics that have any score.
+    available: dict[str, None] = {}
     models: dict[str, None] = {}
     for answer in answers:
         name = answer.task
@@ -167,7 +167,8 @@ def scored_run(
                 raise KbrelError(
                     f"{answer.where}: {metric} is {score:g}; allowed: from {-FIGURE:g} to {FIGURE:g}"
                 )
-            available[metric] = available.get(metric, False) or score is not None
+            if score is not None:
+                available[metric] = None
             if not wanted.metrics or _named(metric, wanted.metrics):
                 by_id = case.setdefault(metric, {})
                 row = by_id.get(answer.id) or by_id.setdefault(
@@ -182,14 +183,13 @@ def scored_run(
         raise KbrelError(
             f"{path}: found {len(models)} models: {', '.join(models)}; allowed: one"
         )
-    there = [metric for metric, is_scored in available.items() if is_scored]
     missing = [
         name
         for name in (*wanted.metrics, *wanted.lower)
-        if not any(names_metric(name, metric) for metric in there)
+        if not any(names_metric(name, metric) for metric in available)
     ]
     if missing:
-        allowed = ", ".join(there) or "none"
+        allowed = ", ".join(available) or "none"
         raise KbrelError(
             f"{path}: found no score named {', '.join(missing)}; allowed here: {allowed}"
         )

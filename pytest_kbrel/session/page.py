@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pytest_kbrel import resources
 from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, read_baseline
-from pytest_kbrel.baselines.format import load_tables, read_compressed
 from pytest_kbrel.baselines.reading import published_names, read_published
 from pytest_kbrel.errors import BaselineError, KbrelError
 from pytest_kbrel.outputs import write_text
@@ -18,7 +15,7 @@ from pytest_kbrel.reports import OUTCOMES, PAGE, REPORT, RESPONSES
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.html.plots import Published
 from pytest_kbrel.reports.json_report import check_file, read_report
-from pytest_kbrel.reports.recorded import run_of
+from pytest_kbrel.session.outcomes import run_with_outcomes
 
 _RELIABILITY = f"{PUBLISHED}reliable-kb/"
 # The figures over all slices that the paper draws its models by.
@@ -52,12 +49,7 @@ def rebuild_page(folder: Path, rootdir: Path) -> tuple[Path, list[str]]:
             f"{folder}: is no report folder; allowed: a folder with {REPORT}, as a run wrote it"
         )
     report = read_report(folder)
-    run = run_of(report, folder)
-    tables = _outcomes(report, run, folder)
-    cases = (
-        replace(case, table=tables.get(case.nodeid, case.table)) for case in run.cases
-    )
-    run = replace(run, cases=tuple(cases))
+    run = run_with_outcomes(report, folder)
     if (folder / RESPONSES).is_file():
         check_file(report, folder / RESPONSES)
     left_out = [
@@ -90,21 +82,6 @@ def rebuild_page(folder: Path, rootdir: Path) -> tuple[Path, list[str]]:
         (folder / PAGE).unlink()
     write_text(folder / PAGE, page, force=True)
     return folder / PAGE, [f"left out: {one}" for one in left_out]
-
-
-def _outcomes(report: dict[str, Any], run: Run, folder: Path) -> Mapping[str, Table]:
-    """Return the outcomes beside a report by node id; none where older versions left no file of them."""
-    path = folder / OUTCOMES
-    if not path.is_file():
-        return {}
-    check_file(report, path)
-    try:
-        return load_tables(read_compressed(path, sum(case.n for case in run.cases)))
-    except (KeyError, TypeError, ValueError, AttributeError, EOFError) as error:
-        raise KbrelError(
-            f"{path}: cannot be read beside its report: {type(error).__name__}: {error}; "
-            "allowed: a report folder as a run wrote it"
-        ) from None
 
 
 def _tables_of(run: Run, baseline: Baseline | None) -> Mapping[str, Table]:

@@ -65,9 +65,9 @@ def pair_scored(
 ) -> tuple[PairedRun, ...]:
     """Compare each candidate with the baseline, case by case; all cases are one family of tests (Šidák).
 
-    A case that only one side has is ``no baseline``, or ``not run`` where the candidate lacks it. Rows asked
-    otherwise are listed and not compared; a case is ``not comparable`` where fewer than half are compared.
-    ``strict`` is that of :class:`PairedRun`.
+    A case that only one side has is ``no baseline``, or ``not run`` where the candidate lacks it. Rows that
+    the candidate lost count at their worst; with too many of them a case is ``invalid``, or ``not
+    comparable`` where they were asked otherwise. ``strict`` is that of :class:`PairedRun`.
     """
     demands.check_names([run.cases for run in (baseline, *candidates)])
     comparisons = sum(
@@ -129,23 +129,17 @@ def _case(
         ]
         why = f"the baseline has {has[0]}, the candidate {has[1]}"
         obstacles.append(("not comparable", why))
-    for run, other, verdict in zip(runs, reversed(runs), lacking, strict=True):
+    for run, case, verdict in zip(runs, reversed(cases), lacking, strict=True):
         if name not in run.cases:
             obstacles.append((verdict, f"{run.path} has no case {name}"))
-        judged += tuple(
-            gate_result(
-                gate, verdict, f"not judged: {run.path} has no {metric} in {name}"
+        alone = {of: table for of, table in case.tables.items() if of not in shared}
+        for metric, table in alone.items():
+            known = _metric(
+                mean_figure(metric, SCORE, [table]), case.higher.get(metric)
             )
-            for metric, table in other.cases.get(name, _NO_CASE).tables.items()
-            if metric not in shared
-            for gate in demands.gates(
-                name,
-                _metric(
-                    mean_figure(metric, SCORE, [table]),
-                    other.cases[name].higher.get(metric),
-                ),
-            )
-        )
+            why = f"not judged: {run.path} has no {metric} in {name}"
+            demanded = demands.gates(name, known)
+            judged += tuple(gate_result(gate, verdict, why) for gate in demanded)
     met = [obstacle for obstacle in obstacles if obstacle]
     verdicts = [verdict_of(judged, baseline_asked=True), *(of for of, _ in met)]
     lost, gained = _changes(name, shared.values())
@@ -160,13 +154,9 @@ def _case(
         gates=judged,
         lost=lost,
         gained=gained,
-        unmatched=max(
-            (
-                Unmatched(added=rows.pairing.added, unasked=tuple(rows.lost))
-                for rows in shared.values()
-            ),
-            key=lambda of: len(of.added) + len(of.unasked),
-            default=Unmatched(),
+        unmatched=Unmatched(
+            added=_ids(rows.pairing.added for rows in shared.values()),
+            unasked=_ids(rows.lost for rows in shared.values()),
         ),
         notes=(*map(": ".join, met), *_notes(cases, shared, runs)),
     )
@@ -194,7 +184,8 @@ def _judge(
         judged = decide(gates, measurement, comparisons=comparisons)
         for of_gate, result in zip(options, judged, strict=True):
             rows, reason = shared[result.metric], result.reason
-            if turned and (rows.higher is not None or result.verdict == "pass"):
+            told = turned and (rows.higher is not None or result.verdict == "pass")
+            if rows.obstacle or told:
                 continue
             if rows.lost and end is not None:
                 reason = f"with {len(rows.lost)} lost rows at {rows.figure.bounds[end]:g}, {reason}"
@@ -203,10 +194,7 @@ def _judge(
                 reason = f"were less of it better: {reason}"
             of_gate.append(dataclasses.replace(result, reason=reason))
     return tuple(
-        of_gate[0]
-        if shared[of_gate[0].metric].obstacle
-        else min(of_gate, key=lambda one: SEVERITY.index(one.verdict))
-        for of_gate in options
+        min(of_gate, key=lambda one: SEVERITY.index(one.verdict)) for of_gate in options
     ), figures
 
 
@@ -282,19 +270,20 @@ def _notes(
         for metric, rows in shared.items()
         if rows.higher is None
     ]
+    every = shared.values()
+    otherwise = (
+        "asked otherwise (another prompt, document or target), and count as lost"
+    )
     for words, ids in (
-        (
-            "asked otherwise (another prompt, document or target), and count as lost",
-            [rows.pairing.differing for rows in shared.values()],
-        ),
-        ("only in the candidate", [rows.pairing.added for rows in shared.values()]),
+        (otherwise, _ids(rows.pairing.differing for rows in every)),
+        ("only in the candidate", _ids(rows.pairing.added for rows in every)),
         (
             "without a score in the candidate alone, and count as lost",
-            [rows.missing for rows in shared.values()],
+            _ids(rows.missing for rows in every),
         ),
     ):
-        if named := dict.fromkeys(chain.from_iterable(ids)):
-            notes.append(f"{len(named)} rows are {words}: {first_of(named)}")
+        if ids:
+            notes.append(f"{len(ids)} rows are {words}: {first_of(ids)}")
     for case, run in zip(cases, runs, strict=True):
         if repeated := {id_ for ids in case.repeated.values() for id_ in ids}:
             notes.append(
@@ -312,6 +301,10 @@ def _notes(
         if alone := case.tables.keys() - shared.keys():
             notes.append(f"only {run.path} has {first_of(sorted(alone))}, not compared")
     return notes
+
+
+def _ids(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(groups)))
 
 
 def _changes(

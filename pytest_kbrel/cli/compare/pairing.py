@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Any
 
 from pytest_kbrel import __version__, stats
 from pytest_kbrel.baselines import (
@@ -18,11 +17,10 @@ from pytest_kbrel.baselines import (
     listed_differences,
     read_baseline,
 )
-from pytest_kbrel.baselines.format import load_tables, read_compressed
 from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import failing
-from pytest_kbrel.cli.compare.models import probe_and_slice, string_pairs
+from pytest_kbrel.cli.compare.models import probe_and_slice
 from pytest_kbrel.errors import BaselineError, KbrelError
 from pytest_kbrel.gates import (
     Against,
@@ -38,7 +36,6 @@ from pytest_kbrel.records import (
     NOT_KNOWN,
     AggregateCase,
     CaseResult,
-    Fingerprint,
     Gate,
     GateResult,
     Run,
@@ -48,14 +45,8 @@ from pytest_kbrel.records import (
     record,
 )
 from pytest_kbrel.reports import OUTCOMES, REPORT, earlier_note
-from pytest_kbrel.reports.json_report import check_file, read_report
-from pytest_kbrel.serialization import from_wire
-
-# What of a recorded case is not decided anew.
-_KEPT = (
-    *("probe", "slice", "label", "verdict", "n", "gates", "errors", "aggregate"),
-    *("unmatched", "waiver", "expired", "members", "looks"),
-)
+from pytest_kbrel.reports.json_report import read_report
+from pytest_kbrel.session.outcomes import run_with_outcomes
 
 
 @record
@@ -351,9 +342,7 @@ def read_outcomes(source: str, rootdir: Path) -> RecordedOutcomes | str:
             return (
                 f"there is no {OUTCOMES} beside its report, as older versions left it"
             )
-        report = read_report(path)
-        check_file(report, folder / OUTCOMES)
-        return _of_report(report, folder)
+        return _of_report(run_with_outcomes(read_report(path), folder), folder)
     try:
         return _of_baseline(read_baseline(source, rootdir))
     except BaselineError as error:
@@ -389,83 +378,49 @@ def waivers_of(case: CaseResult) -> tuple[Waiver, ...]:
     return case.expired or (() if case.waiver is None else (case.waiver,))
 
 
-def _of_report(report: dict[str, Any], folder: Path) -> RecordedOutcomes:
-    try:
-        facts = sum(int(entry["n"]) for entry in report["cases"])
-        tables = load_tables(read_compressed(folder / OUTCOMES, facts))
-        cases = [_case(entry, tables) for entry in report["cases"]]
-        model = report["model"]
-        run = Baseline(
+def _of_report(run: Run, folder: Path) -> RecordedOutcomes:
+    measured = {}
+    for case in run.cases:
+        rows, key = len(case.table.rows), case_key(case.suite, case.id)
+        if case.aggregate or case.verdict == "invalid":
+            continue
+        if rows != case.n:
+            raise KbrelError(
+                f"{folder}: {case.nodeid} has {case.n} facts in {REPORT} and {rows} in {OUTCOMES}; allowed: a "
+                "report folder as a run wrote it"
+            )
+        if rows:
+            measured[key] = BaselineCase(
+                key=key, table=case.table, metrics=(), settings=case.settings
+            )
+    return RecordedOutcomes(
+        run=Baseline(
             path=folder,
-            kbrel_version=str(report["kbrel_version"]),
-            created=str(report["created"]),
+            kbrel_version=run.kbrel_version,
+            created=run.created,
             reason="",
             commit="",
-            versions=string_pairs(report["environment"]),
-            model=None if model is None else from_wire(Fingerprint, model),
-            settings=string_pairs(report["settings"]),
-            cases={
-                case_key(case.suite, case.id): BaselineCase(
-                    key=case_key(case.suite, case.id),
-                    table=case.table,
-                    metrics=(),
-                    settings=case.settings,
-                )
-                for case in cases
-                if not case.aggregate and case.verdict != "invalid" and case.table.rows
-            },
-            helpers=tuple(
-                from_wire(Fingerprint, helper) for helper in report.get("helpers", ())
-            ),
-        )
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        OSError,
-        EOFError,
-    ) as error:
-        raise KbrelError(
-            f"{folder}: report and {OUTCOMES} cannot be read together: {type(error).__name__}: {error}; "
-            "allowed: a report folder as a run wrote it"
-        ) from None
-    aggregates = tuple(
-        AggregateCase(
-            id=case.id,
-            suite=case.suite,
-            probe=case.probe,
-            slice=case.slice,
-            members=case.members,
-            gates=tuple(map(gate_of, case.gates)),
-            waivers=waivers_of(case),
-        )
-        for case in cases
-        if case.aggregate and case.members
+            versions=run.environment,
+            model=run.model,
+            settings=run.settings,
+            cases=measured,
+            helpers=run.helpers,
+        ),
+        cases=tuple(case for case in run.cases if not case.aggregate),
+        aggregates=tuple(
+            AggregateCase(
+                id=case.id,
+                suite=case.suite,
+                probe=case.probe,
+                slice=case.slice,
+                members=case.members,
+                gates=tuple(map(gate_of, case.gates)),
+                waivers=waivers_of(case),
+            )
+            for case in run.cases
+            if case.aggregate and case.members
+        ),
     )
-    return RecordedOutcomes(
-        run=run,
-        cases=tuple(case for case in cases if not case.aggregate),
-        aggregates=aggregates,
-    )
-
-
-def _case(entry: dict[str, Any], tables: Mapping[str, Table]) -> CaseResult:
-    table = tables.get(entry["id"], Table(columns=(), rows=()))
-    if (
-        not entry["aggregate"]
-        and entry["verdict"] != "invalid"
-        and len(table.rows) != entry["n"]
-    ):
-        raise ValueError(
-            f"{entry['id']} has {entry['n']} facts in one and {len(table.rows)} in the other"
-        )
-    suite, _, case_id = str(entry["id"]).rpartition("::")
-    kept = {key: entry[key] for key in _KEPT if entry.get(key) is not None}
-    about = {"id": case_id, "suite": suite}
-    case = from_wire(CaseResult, kept | about)
-    settings = string_pairs(entry.get("settings", {}))
-    return dataclasses.replace(case, table=table, settings=settings)
 
 
 def _of_baseline(run: Baseline) -> RecordedOutcomes:
