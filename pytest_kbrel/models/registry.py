@@ -45,7 +45,7 @@ def read_spec(text: str, model_args: str = "", **run: Any) -> Spec:
     server.
     """
     head = text.strip().partition("/")[0]
-    if _SERVERS.fullmatch(head) and not Path(text.strip()).exists():
+    if _SERVERS.fullmatch(head) and not Path(text).exists():
         raise ModelError(
             f"{head}/…: no such folder; allowed for a model behind a server: openai/NAME with its address in "
             "--kb-model-args=base_url=http://HOST:PORT/v1, where NAME is what the server calls it"

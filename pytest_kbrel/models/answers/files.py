@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.openai.replies import excerpt, failure_of
+from pytest_kbrel.models.openai.replies import excerpt, failure_of, served_by
 from pytest_kbrel.records import Failed
 from pytest_kbrel.untrusted import lines, parse
 
@@ -127,17 +127,14 @@ class AnswerFiles:
             self._places[name] = place
         if isinstance(body, str):
             return
-        model, fingerprint = body.get("model"), body.get("system_fingerprint")
-        if isinstance(model, str) and model:
+        if isinstance(model := body.get("model"), str) and model:
             if self.name not in ("", model):
                 raise ModelError(
                     f"{place}: found an answer of {model!r} behind those of {self.name!r}; "
                     "allowed: answers of one model"
                 )
             self.name = model
-        self.served.add(
-            " ".join(part for part in (model, fingerprint) if isinstance(part, str))
-        )
+        self.served |= served_by(body)
 
 
 def read_answers(path: Path) -> AnswerFiles:

@@ -82,7 +82,7 @@ class AnswersModel(OpenAIModel):
 
     def describe(self) -> Fingerprint:
         """Return the model's fingerprint: its name in the replies, and the digest of the files."""
-        served = " and ".join(sorted(filter(None, self.answers.served)))
+        served = " and ".join(sorted(self.answers.served))
         return dataclasses.replace(
             super().describe(),
             spec=self._text,

@@ -36,8 +36,6 @@ LONGEST_SILENCE = 600.0
 _FAILURES = 3
 # The client waits no longer for what a server asks to wait for.
 _LONGEST_WAIT = 120.0
-# Seconds, as the client has them.
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
 _TEMPLATE = "chat_template_kwargs"
 _NEWER_LIMIT = "max_completion_tokens"
 _NO_QUOTA = "insufficient_quota"
@@ -141,7 +139,8 @@ class Connection(Replies):
         self._reached = True
         if tried == self.spec.max_retries:
             return self._unanswered(why, begun)
-        self._loop.run(asyncio.sleep(min(_FIRST_PAUSE * 2**tried, _LONGEST_PAUSE)))
+        # Seconds, as the client has them.
+        self._loop.run(asyncio.sleep(min(0.5 * 2**tried, 8.0)))
         return self.ask(path, body, size, tried + 1)
 
     def about(self) -> str:

@@ -21,7 +21,7 @@ from pytest_kbrel.models.chat import (
     text_of,
 )
 from pytest_kbrel.models.openai.client import Connection, Replies
-from pytest_kbrel.models.openai.replies import Reply, cut_at_stop, read_reply
+from pytest_kbrel.models.openai.replies import Reply, cut_at_stop, read_reply, served_by
 from pytest_kbrel.models.openai.scoring import ServerScorer
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.models.openai.usage import Usage
@@ -34,7 +34,6 @@ from pytest_kbrel.records import (
     Scored,
     ScoreRequest,
 )
-from pytest_kbrel.serialization import replace_surrogates
 
 A = TypeVar("A")
 NO_STEPS = "a server of this kind does not show the steps of what it writes"
@@ -79,8 +78,6 @@ class OpenAIModel(ServedModel):
             spec, self._connection, self._pool, self._prompt_tokens
         )
         self.served: set[str] = set()
-        # The first two of them.
-        self._several = ""
 
     def describe(self) -> Fingerprint:
         """Return the model's fingerprint: its name, its server, and what the server said that it serves.
@@ -123,8 +120,9 @@ class OpenAIModel(ServedModel):
             notes.append(_REPEATS_KEY)
         if self._scorer.described:
             notes.append(f"the server gives {self._scorer.described}")
-        if self._several:
-            notes.append(f"several models answer under this name: {self._several}")
+        if len(self.served) > 1:
+            several = " and ".join(sorted(self.served)[:2])
+            notes.append(f"several models answer under this name: {several}")
         return tuple(notes)
 
     @property
@@ -238,14 +236,7 @@ class OpenAIModel(ServedModel):
             return self._with_hint(data) if thinking else data
         reply = read_reply(data)
         if isinstance(reply, Reply):
-            names = [data.get("model"), data.get("system_fingerprint")]
-            self.served.add(
-                replace_surrogates(
-                    " ".join(name for name in names if isinstance(name, str))
-                )
-            )
-            if len(self.served) > 1:
-                self._several = self._several or " and ".join(sorted(self.served))
+            self.served |= served_by(data)
             self._unopened = self._unopened or reply.hides_opening
         return reply
 

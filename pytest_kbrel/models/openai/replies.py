@@ -143,6 +143,13 @@ def read_reply(reply: Any) -> Reply | Failed:
     )
 
 
+def served_by(reply: dict[str, Any]) -> set[str]:
+    """Return the model's name in a reply with its system fingerprint; nothing where it has neither."""
+    names = (reply.get("model"), reply.get("system_fingerprint"))
+    both = " ".join(name for name in names if isinstance(name, str))
+    return {replace_surrogates(both)} - {""}
+
+
 def cut_at_stop(text: str, request: GenerateRequest) -> tuple[str, bool]:
     """Return a text up to the first stop string or end token, and whether there was one.
 

@@ -255,7 +255,7 @@ def headers_of(spec: OpenAISpec) -> dict[str, str]:
     for name, value in json.loads(spec.headers).items():
         if name.endswith(_ENV):
             value = os.environ.get(value, "").strip()
-            if not (value and value.isascii() and value.isprintable()):
+            if not re.fullmatch("[ -~]+", value):
                 raise ModelError(
                     f"{spec.text}: the environment variable that headers names for {name} holds no value; "
                     "allowed: printable ASCII"

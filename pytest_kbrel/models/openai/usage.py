@@ -24,23 +24,17 @@ class Usage:
         self._lock = threading.Lock()
         self.read = self.written = self.unstated = 0
 
-    @property
-    def cost(self) -> float | None:
-        """What the tokens cost by the prices of the spec; ``None`` without prices."""
-        if self._spec.prices is None:
-            return None
-        return cost_of(self.read, self.written, self._spec.prices)
-
     def check(self) -> None:
         """Raise :class:`BudgetError` if nothing more may be asked."""
         spec = self._spec
-        total, cost = self.read + self.written, self.cost
+        total = self.read + self.written
+        cost = cost_of(self.read, self.written, spec.prices or (0, 0))
         if spec.max_tokens_total is not None and total >= spec.max_tokens_total:
             raise BudgetError(
                 f"{spec.text}: the budget of {spec.max_tokens_total:,} tokens (max_tokens_total) is spent "
                 f"({total:,})"
             )
-        if spec.max_cost is not None and cost is not None and cost >= spec.max_cost:
+        if spec.max_cost is not None and cost >= spec.max_cost:
             raise BudgetError(
                 f"{spec.text}: the budget of {spec.max_cost:g} (max_cost) is spent ({cost:,.4f})"
             )
@@ -70,11 +64,10 @@ def _tokens_in(reply: dict[str, Any]) -> tuple[int | None, int | None]:
     No prompt has 0 tokens.
     """
     # ``meta_info`` is of SGLang's own protocol, and the last form that of llama.cpp.
-    stated, names = reply, ("tokens_evaluated", "tokens_predicted")
-    for place in ("usage", "meta_info"):
-        if isinstance(inside := reply.get(place), dict):
-            stated, names = inside, ("prompt_tokens", "completion_tokens")
-            break
+    stated = reply.get("usage") or reply.get("meta_info")
+    names = "prompt_tokens", "completion_tokens"
+    if not isinstance(stated, dict):
+        stated, names = reply, ("tokens_evaluated", "tokens_predicted")
     read, written = (count_of(stated.get(name)) for name in names)
     if written is None and read is not None:
         # Of embeddings there are no others.

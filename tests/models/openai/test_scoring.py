@@ -55,8 +55,8 @@ def wrapped(route, change):
 def test_each_dialect_gives_the_probabilities_of_the_tokens_that_were_sent(
     served, model_at, name
 ):
-    served(name)
-    model = model_at(RAW)
+    server = served(name)
+    model = model_at(f'{RAW},extra_body={{"provider": "a"}}')
     assert not model.notes
     requests = [
         asked(),
@@ -82,6 +82,8 @@ def test_each_dialect_gives_the_probabilities_of_the_tokens_that_were_sent(
     what = f"probabilities by {name}, token ids by the server's /tokenize"
     assert model.notes == (f"the server gives {what}",)
     assert f", {what}" in model.describe().backend_version
+    asked_of_it = [call for call in server.calls if call.path != "/tokenize"]
+    assert {call.body["provider"] for call in asked_of_it} == {"a"}
 
 
 def test_a_server_that_only_writes_is_refused_with_what_was_tried(openai_server):
