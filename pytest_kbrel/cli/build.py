@@ -180,11 +180,11 @@ def _mapping(options: argparse.Namespace) -> Columns:
     from pytest_kbrel.errors import KbrelError
     from pytest_kbrel.facts.question_set import Columns
 
-    given = {
-        name: getattr(options, name)
+    named = {
+        name: column
         for name in ("subject", "relation", "object", "popularity")
+        if (column := getattr(options, name)) is not None
     }
-    named = {name: value for name, value in given.items() if value is not None}
     if options.table:
         for name in ("relation", "object"):
             if name in named:

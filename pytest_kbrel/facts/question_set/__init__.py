@@ -244,9 +244,7 @@ def _worded(message: str, dump: Dump) -> SuiteError:
         for line in message.partition("\nPossible")[0].partition("\n\n")[0].splitlines()
     ]
     number = re.search(r"on Line: (\d+)", lines[0] if lines else "")
-    text = "; ".join(
-        line if len(line) <= 160 else line[:157] + "..." for line in lines if line
-    )
+    text = "; ".join(f"{line:.160}" for line in lines if line)
     return SuiteError(
         f"DuckDB says: {text}", dump.path, int(number[1]) if number else None
     )
