@@ -65,15 +65,14 @@ def _run(options: argparse.Namespace) -> int:
         )
     if options.format == "csv":
         write_csv(cases, options.output, force=options.force)
-        print_result(options, {"files": [options.output]}, [options.output])
-        return 0
-    if not _MODEL_ID.fullmatch(options.model_id or ""):
+        files = [options.output]
+    elif _MODEL_ID.fullmatch(name := options.model_id or "none"):
+        report = read_report(path)
+        files = write_eee(report, cases, name, options.output, force=options.force)
+    else:
         raise KbrelError(
-            f"--model-id: found {options.model_id or 'none'}; allowed: ORG/NAME, as the Hub calls the model"
+            f"--model-id: found {name}; allowed: ORG/NAME, as the Hub calls the model"
         )
-    files = write_eee(
-        read_report(path), cases, options.model_id, options.output, force=options.force
-    )
     print_result(options, {"files": files}, files)
     return 0
 
@@ -104,7 +103,7 @@ def write_eee(
     output: Path,
     *,
     force: bool,
-) -> tuple[Path, Path]:
+) -> list[Path]:
     """Write the two records below ``output`` and return their paths; the same run has the same names.
 
     Raises ``KbrelError`` where the time of the report is none.
@@ -155,7 +154,7 @@ def write_eee(
             "total_rows": len(lines),
         },
     }
-    paths = output / folder / f"{name}.json", output / samples
+    paths = [output / folder / f"{name}.json", output / samples]
     aggregate = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     with (
         new_file(paths[0], force=force) as first,

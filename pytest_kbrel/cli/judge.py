@@ -154,12 +154,10 @@ def _human(row: dict[str, Any], key: str) -> bool:
         raise ValueError(
             f"the key {key!r} with the human's verdict is missing{nearest(key, row)}"
         )
-    value = row[key]
     # Tables that other programs write have 1.0 for 1.
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    verdict = _HUMAN.get(text.lower()) if isinstance(value, (str, int, float)) else None
+    verdict = _HUMAN.get(str(row[key]).lower().removesuffix(".0"))
     if verdict is None:
         raise ValueError(
-            f"{key!r} must be 0 or 1, correct or wrong, found {describe(value)}"
+            f"{key!r} must be 0 or 1, correct or wrong, found {describe(row[key])}"
         )
     return verdict

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel import __version__
 from pytest_kbrel.errors import MissingExtraError, SuiteError
@@ -218,7 +218,7 @@ def _connected(
         import duckdb
     except ImportError:
         raise MissingExtraError("duckdb", "data", "building a question set") from None
-    settings: dict[str, str | bool | int | float | list[str]] = {
+    settings: dict[str, Any] = {
         "memory_limit": memory,
         "preserve_insertion_order": False,
         # Nothing is fetched: all that is needed comes with the package.
