@@ -37,6 +37,17 @@ def why_unwritable(folder: Path) -> str:
 
 
 @contextmanager
+def naming(path: Path, scratch: Path | None = None) -> Iterator[None]:
+    """Name ``path`` in an ``OSError`` of the block that names no file, as of a full disk, or ``scratch``."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno and error.filename in (None, str(scratch)):
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
+
+
+@contextmanager
 def new_file(path: Path, *, force: bool) -> Iterator[TextIO]:
     """Open a file that takes the place of ``path`` when the block ends well, and vanishes otherwise.
 
@@ -49,21 +60,17 @@ def new_file(path: Path, *, force: bool) -> Iterator[TextIO]:
     scratch = path.with_name(f".kbrel-{secrets.token_hex(8)}")
     made = [folder for folder in path.parents if not folder.exists()]
     try:
-        if _is_special(path):
-            with _text(_opened(path)) as stream:
+        with naming(path, scratch):
+            if _is_special(path):
+                with _text(_opened(path)) as stream:
+                    yield stream
+                return
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with _text(scratch) as stream:
                 yield stream
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _text(scratch) as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(scratch, path)
-    except OSError as error:
-        # A full disk names no file, and a folder that may not be written the scratch file.
-        if error.errno and error.filename in (None, os.fspath(scratch)):
-            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-        raise
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(scratch, path)
     finally:
         scratch.unlink(missing_ok=True)
         # Of those with a file in them this is no more than tried.

@@ -102,6 +102,15 @@ def test_a_full_device_is_named_and_stays_one(judge, tmp_path, capsys):
     assert (tmp_path / "full").is_char_device()
 
 
+def test_printing_to_a_full_device_says_so(judge, capfd):
+    line = [sys.executable, "-m", "pytest_kbrel.cli", "schema"]
+    with open("/dev/full", "w") as full:
+        assert subprocess.run(line, stdout=full).returncode == 2
+    assert capfd.readouterr().err == (
+        "kbrel: standard output: [Errno 28] No space left on device\n"
+    )
+
+
 FULL = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))

@@ -76,7 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except (KbrelError, OSError) as error:
-        print(printable(f"kbrel: {error}"), file=sys.stderr)
+        text = str(error)
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            # The disk of what is printed is full: it has no name.
+            text = f"standard output: {text}"
+        print(printable(f"kbrel: {text}"), file=sys.stderr)
         if is_json_only(options):
             print_document({"error": str(error)})
         return 2

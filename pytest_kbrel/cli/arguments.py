@@ -22,16 +22,22 @@ STDOUT = Path("-")
 def finish(
     parser: argparse.ArgumentParser,
     run: Callable[[argparse.Namespace], int],
-    *,
-    force: str = "",
 ) -> None:
-    """Add ``--force``, if there is help for it, and ``--json``, which :func:`print_result` obeys; set ``run``."""
-    if force:
-        parser.add_argument("--force", action="store_true", help=force)
+    """Add ``--json``, which :func:`print_result` obeys; set ``run``."""
     parser.set_defaults(run=run)
     parser.add_argument(
         "--json", action="store_true", help="print one JSON document and nothing else"
     )
+
+
+def add_output(
+    parser: argparse.ArgumentParser, metavar: str, about: str, *, required: bool = True
+) -> None:
+    """Add ``--output`` and ``--force``."""
+    parser.add_argument(
+        "--output", metavar=metavar, type=Path, required=required, help=about
+    )
+    parser.add_argument("--force", action="store_true", help="replace what is there")
 
 
 def is_json_only(options: argparse.Namespace) -> bool:

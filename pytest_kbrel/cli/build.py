@@ -131,7 +131,6 @@ def _columns(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from pytest_kbrel.facts.question_set import (
         Dump,
-        Engine,
         Filters,
         Rules,
         build_question_set,
@@ -160,10 +159,8 @@ def _run(options: argparse.Namespace) -> int:
                 contained=options.answer_in_question,
             ),
         ),
-        engine=Engine(
-            memory=options.memory_limit,
-            folder=options.temp_dir,
-        ),
+        memory=options.memory_limit,
+        folder=options.temp_dir,
     )
     document = {"output": options.output, "manifest": to_wire(manifest)}
     print_result(options, document, _lines(manifest, options.output))
@@ -183,11 +180,11 @@ def _mapping(options: argparse.Namespace) -> Columns:
     from pytest_kbrel.errors import KbrelError
     from pytest_kbrel.facts.question_set import Columns
 
-    given = {
-        name: getattr(options, name)
+    named = {
+        name: column
         for name in ("subject", "relation", "object", "popularity")
+        if (column := getattr(options, name)) is not None
     }
-    named = {name: value for name, value in given.items() if value is not None}
     if options.table:
         for name in ("relation", "object"):
             if name in named:

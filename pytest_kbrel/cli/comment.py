@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pytest_kbrel.cli.arguments import (
     Commands,
+    add_output,
     finish,
     is_json_only,
     print_document,
@@ -24,12 +25,7 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "report", metavar="RUN", type=Path, help="a report folder or its report.json"
     )
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        type=Path,
-        help="file to write, by default the terminal",
-    )
+    add_output(parser, "FILE", "file to write, by default the terminal", required=False)
     parser.add_argument(
         "--name", default="", help="tells the comments of several gates apart"
     )
@@ -39,7 +35,7 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--commit", metavar="ID", default="", help="the commit that was gated"
     )
-    finish(parser, _run, force="replace a file that is there")
+    finish(parser, _run)
 
 
 def _run(options: argparse.Namespace) -> int:

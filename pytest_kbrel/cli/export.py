@@ -13,16 +13,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.cli.arguments import Commands, finish, print_result
+from pytest_kbrel.cli.arguments import Commands, add_output, finish, print_result
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.outputs import new_file
 from pytest_kbrel.records import CaseResult, Outcome
 
 SCHEMA = "0.3.0"
-COLUMNS = (
-    *("task", "id", "score", "label", "rule", "question", "expected", "answer"),
-    *("cluster", "prompt_digest"),
-)
+_ABOUT = ("label", "rule", "cluster", "prompt_digest")
+_TEXTS = (*_ABOUT[:2], "question", "expected", "answer", *_ABOUT[2:])
 # A row's own score: 1 where it was answered as it should be.
 _SCORE = "as_expected"
 _MODEL_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -42,19 +40,17 @@ def register(commands: Commands) -> None:
         required=True,
         help="eee: aggregate and instance records of Every Eval Ever; csv: a row for each fact",
     )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        required=True,
-        metavar="PATH",
-        help="the file (csv), or the folder in which data/kbrel/ORG/NAME/ is made (eee)",
+    add_output(
+        parser,
+        "PATH",
+        "the file (csv), or the folder in which data/kbrel/ORG/NAME/ is made (eee)",
     )
     parser.add_argument(
         "--model-id",
         metavar="ORG/NAME",
         help="what the model is called on the Hub (eee)",
     )
-    finish(parser, _run, force="replace files that are there")
+    finish(parser, _run)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -69,15 +65,14 @@ def _run(options: argparse.Namespace) -> int:
         )
     if options.format == "csv":
         write_csv(cases, options.output, force=options.force)
-        print_result(options, {"files": [options.output]}, [options.output])
-        return 0
-    if not _MODEL_ID.fullmatch(options.model_id or ""):
+        files = [options.output]
+    elif _MODEL_ID.fullmatch(name := options.model_id or "none"):
+        report = read_report(path)
+        files = write_eee(report, cases, name, options.output, force=options.force)
+    else:
         raise KbrelError(
-            f"--model-id: found {options.model_id or 'none'}; allowed: ORG/NAME, as the Hub calls the model"
+            f"--model-id: found {name}; allowed: ORG/NAME, as the Hub calls the model"
         )
-    files = write_eee(
-        read_report(path), cases, options.model_id, options.output, force=options.force
-    )
     print_result(options, {"files": files}, files)
     return 0
 
@@ -86,25 +81,13 @@ def write_csv(cases: list[CaseResult], output: Path, *, force: bool) -> None:
     """Write a row for each fact of each case; raises ``FileExistsError`` unless ``force``."""
     import csv
 
-    from pytest_kbrel.serialization import replace_surrogates
-
     with new_file(output, force=force) as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(COLUMNS)
+        writer.writerow(("task", "id", "score", *_TEXTS))
         for case in cases:
             for row in case.table.rows:
-                cells = (
-                    *(
-                        case.nodeid,
-                        row.fact_id,
-                        f"{_score(row):g}",
-                        row.label,
-                        row.rule,
-                        row.question,
-                    ),
-                    *(row.expected, row.answer, row.cluster, row.prompt_digest),
-                )
-                writer.writerow(map(replace_surrogates, cells))
+                own = (case.nodeid, row.fact_id, f"{_score(row):g}")
+                writer.writerow((*own, *(getattr(row, name) for name in _TEXTS)))
 
 
 def _score(row: Outcome) -> float:
@@ -120,7 +103,7 @@ def write_eee(
     output: Path,
     *,
     force: bool,
-) -> tuple[Path, Path]:
+) -> list[Path]:
     """Write the two records below ``output`` and return their paths; the same run has the same names.
 
     Raises ``KbrelError`` where the time of the report is none.
@@ -171,7 +154,7 @@ def write_eee(
             "total_rows": len(lines),
         },
     }
-    paths = output / folder / f"{name}.json", output / samples
+    paths = [output / folder / f"{name}.json", output / samples]
     aggregate = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     with (
         new_file(paths[0], force=force) as first,
@@ -265,12 +248,7 @@ def _instances(
     for row in case.table.rows:
         score = _score(row)
         reference = [row.expected] if row.expected else []
-        metadata = {
-            "label": row.label,
-            "rule": row.rule,
-            "cluster": row.cluster,
-            "prompt_digest": row.prompt_digest,
-        }
+        metadata = {name: getattr(row, name) for name in _ABOUT}
         yield {
             "schema_version": SCHEMA,
             "evaluation_id": evaluation_id,

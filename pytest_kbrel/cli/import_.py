@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pytest_kbrel.cli.arguments import Commands, finish, print_result
+from pytest_kbrel.cli.arguments import Commands, add_output, finish, print_result
 from pytest_kbrel.outputs import new_file
 
 _NAMED = 3
@@ -23,19 +23,17 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "path", metavar="PATH", type=Path, help="the file, or for some formats a folder"
     )
-    parser.add_argument(
-        "--output",
-        metavar="FACTS.jsonl",
-        type=Path,
-        required=True,
-        help="the file of facts to write; relations.yaml is written beside it",
+    add_output(
+        parser,
+        "FACTS.jsonl",
+        "the file of facts to write; relations.yaml is written beside it",
     )
     parser.add_argument(
         "--skip-broken",
         action="store_true",
         help="leave rows out that cannot be read, and count them",
     )
-    finish(parser, _run, force="replace files that are there")
+    finish(parser, _run)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -69,9 +69,9 @@ class _Work:
     directory: Path
     opened: ExitStack
     files: list[Path] = dataclasses.field(default_factory=list)
-    added: dict[Path, list[str]] = dataclasses.field(default_factory=dict)
-    present: dict[Path, str] = dataclasses.field(default_factory=dict)
-    to_add: dict[Path, list[str]] = dataclasses.field(default_factory=dict)
+    added: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    present: dict[str, str] = dataclasses.field(default_factory=dict)
+    to_add: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
     def copy(self, source: Path, name: str) -> None:
         """Copy a folder."""
@@ -88,7 +88,7 @@ class _Work:
         """Write a file without a name, or the files of a folder, unless something is there."""
         target = self.directory / name
         if os.path.lexists(target):
-            self.present[target] = "exists already"
+            self.present[str(target)] = "exists already"
             return
         self.files.append(target)
         for inner, data in files.items():
@@ -110,19 +110,19 @@ class _Work:
         present = {line.strip(b"/* \t") for line in data.splitlines()}
         lines = [line for line in _IGNORED if line.strip("/*").encode() not in present]
         if not lines:
-            self.present[target] = "has the lines already"
+            self.present[str(target)] = "has the lines already"
             return
         end = b"\r\n" if b"\r\n" in data else b"\n"
         gap = end if data and not data.endswith(b"\n") else b""
         self._put(target, data + gap + b"".join(line.encode() + end for line in lines))
-        self.added[target] = lines
+        self.added[str(target)] = lines
 
     def set_ini_key(self, path: Path, text: str) -> None:
         """Name the baseline in a new pytest.ini, or say what to add to the file that is there."""
         if not text:
-            self.present[path] = "names kb_baseline already"
+            self.present[str(path)] = "names kb_baseline already"
         elif path.exists():
-            self.to_add[path] = text.splitlines()
+            self.to_add[str(path)] = text.splitlines()
         else:
             self.write(path.name, text)
 
@@ -153,17 +153,13 @@ def _run(options: argparse.Namespace) -> int:
     document = {
         "directory": directory,
         "files": work.files,
-        "added": _by_text(work.added),
-        "left_alone": _by_text(work.present),
-        "to_add": _by_text(work.to_add),
+        "added": work.added,
+        "left_alone": work.present,
+        "to_add": work.to_add,
         "commands": [command for command, _ in NEXT],
     }
     print_result(options, document, _lines(work))
     return 0
-
-
-def _by_text(paths: dict[Path, list[str]] | dict[Path, str]) -> dict[str, object]:
-    return {os.fspath(path): value for path, value in paths.items()}
 
 
 def _is_below_a_repository(directory: Path) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.cli.arguments import Commands, finish, print_result
+from pytest_kbrel.cli.arguments import Commands, add_output, finish, print_result
 from pytest_kbrel.cli.labels import agreement, agreement_lines
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import describe, json_records
@@ -37,13 +37,7 @@ def register(commands: Commands) -> None:
         "that is not English; other keys are kept",
     )
     parser.add_argument("path", metavar="IN.jsonl", type=Path, help="the predictions")
-    parser.add_argument(
-        "--output",
-        metavar="OUT.jsonl",
-        type=Path,
-        required=True,
-        help="the same lines with their verdicts",
-    )
+    add_output(parser, "OUT.jsonl", "the same lines with their verdicts")
     parser.add_argument(
         "--uninformative",
         metavar="FILE",
@@ -55,7 +49,7 @@ def register(commands: Commands) -> None:
         metavar="KEY",
         help="print how far the verdicts agree with a human's under this key (0 or 1)",
     )
-    finish(parser, _run, force="replace the output if it is there")
+    finish(parser, _run)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -160,12 +154,10 @@ def _human(row: dict[str, Any], key: str) -> bool:
         raise ValueError(
             f"the key {key!r} with the human's verdict is missing{nearest(key, row)}"
         )
-    value = row[key]
     # Tables that other programs write have 1.0 for 1.
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    verdict = _HUMAN.get(text.lower()) if isinstance(value, (str, int, float)) else None
+    verdict = _HUMAN.get(str(row[key]).lower().removesuffix(".0"))
     if verdict is None:
         raise ValueError(
-            f"{key!r} must be 0 or 1, correct or wrong, found {describe(value)}"
+            f"{key!r} must be 0 or 1, correct or wrong, found {describe(row[key])}"
         )
     return verdict

@@ -14,6 +14,7 @@ from pytest_kbrel.bounds import FLAG_SEED, LIMIT, limit_value
 from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.cli.arguments import (
     Commands,
+    add_output,
     finish,
     number_within,
     print_result,
@@ -54,11 +55,11 @@ def register(commands: Commands) -> None:
         type=Path,
         help="the folder of a run's reports to draw from, or the labelled file",
     )
-    parser.add_argument(
-        "--output",
-        metavar="OUT.jsonl",
-        type=Path,
-        help="the answers to label, one a line (needed with a RUN)",
+    add_output(
+        parser,
+        "OUT.jsonl",
+        "the answers to label, one a line (needed with a RUN)",
+        required=False,
     )
     parser.add_argument(
         "--number",
@@ -67,7 +68,7 @@ def register(commands: Commands) -> None:
         default=_DEFAULT,
         help=f"how many answers to draw (default: {_DEFAULT})",
     )
-    finish(parser, _run, force="replace the output if it is there")
+    finish(parser, _run)
 
 
 def _run(options: argparse.Namespace) -> int:

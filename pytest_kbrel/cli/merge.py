@@ -7,7 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
-from pytest_kbrel.cli.arguments import Commands, finish, print_result
+from pytest_kbrel.cli.arguments import Commands, add_output, finish, print_result
 from pytest_kbrel.errors import KbrelError
 
 _INCONCLUSIVE = ("warn", "fail")
@@ -27,13 +27,7 @@ def register(commands: Commands) -> None:
         nargs="+",
         help="report folders of all shards, or a folder of them",
     )
-    parser.add_argument(
-        "--output",
-        metavar="DIR",
-        type=Path,
-        required=True,
-        help="folder of the reports",
-    )
+    add_output(parser, "DIR", "folder of the reports")
     parser.add_argument(
         "--baseline",
         metavar="NAME|PATH",
@@ -61,7 +55,7 @@ def register(commands: Commands) -> None:
         default=Path(),
         help="folder in which the suites' paths begin (default: .)",
     )
-    finish(parser, _run, force="replace reports that are there")
+    finish(parser, _run)
 
 
 def _run(options: argparse.Namespace) -> int:

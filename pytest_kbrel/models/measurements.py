@@ -18,7 +18,7 @@ from pytest_kbrel.untrusted import read_json
 A = TypeVar("A", Scored, Generated)
 # With fewer answers than this a rate says little.
 LEAST = 64
-_FILE, _FIELD = "rates.json", "rates_by_spec"
+_FILE, _FIELD = "kbrel-rates.json", "rates_by_spec"
 # Specs in the file, the latest ones.
 _MOST = 200
 # No model reads so many tokens a second.

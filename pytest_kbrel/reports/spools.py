@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.outputs import new_file
+from pytest_kbrel.outputs import naming, new_file
 from pytest_kbrel.records import Exchange
 from pytest_kbrel.reports.responses import asked_in, numbered, to_line
 
@@ -21,7 +21,7 @@ def append_exchanges(path: Path, exchanges: Iterable[Exchange]) -> None:
     The file is closed between calls: no killed worker holds any back.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as stream:
+    with naming(path), path.open("ab") as stream:
         stream.writelines(map(to_line, exchanges))
 
 

@@ -70,12 +70,12 @@ def test_a_rate_is_kept_by_spec_and_not_by_a_worker(tmp_path, monkeypatch):
     store_rates(tmp_path, MODEL, {"score": 5000.0, "generate": 3.0})
     store_rates(tmp_path, MODEL, {"score": 50.0})
     store_rates(tmp_path, dataclasses.replace(MODEL, weights_digest=""), {"score": 9.0})
-    store_rates(tmp_path / "rates.json", MODEL, {"score": 9.0})
+    store_rates(tmp_path / "kbrel-rates.json", MODEL, {"score": 9.0})
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
     store_rates(tmp_path, MODEL, {"score": 9.0})
     assert last_rates(tmp_path, MODEL.spec) == {"score": 50.0}
     assert last_rates(tmp_path, "reference") == {}
-    assert [path.name for path in tmp_path.iterdir()] == ["rates.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["kbrel-rates.json"]
 
 
 class Clocked(Model):
@@ -109,11 +109,11 @@ def test_a_run_leaves_its_rate_beside_its_answers(tmp_path, monkeypatch):
 def test_a_broken_file_has_no_rate_and_is_written_anew(tmp_path, monkeypatch, rates):
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     text = f'{{"rates_by_spec": {rates}}}'
-    (tmp_path / "rates.json").write_text(text)
+    (tmp_path / "kbrel-rates.json").write_text(text)
     assert last_rates(tmp_path, MODEL.spec) == {}
     store_rates(tmp_path, MODEL, {"score": 9.0})
     assert last_rates(tmp_path, MODEL.spec) == {"score": 9.0}
-    (tmp_path / "rates.json").write_text(
+    (tmp_path / "kbrel-rates.json").write_text(
         '{"rates_by_spec": {"./here": {"score": 1' + "0" * 400 + "}}}"
     )
     assert last_rates(tmp_path, MODEL.spec) == {}

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel import __version__
 from pytest_kbrel.errors import MissingExtraError, SuiteError
@@ -55,14 +55,6 @@ class Rules:
 
 
 @record
-class Engine:
-    """Limits of DuckDB: memory, and a folder to spill into."""
-
-    memory: str = "4GB"
-    folder: Path | None = None
-
-
-@record
 class TemplateCounts:
     """Counts of one template: ``taken`` questions from each bucket, and why there are not more.
 
@@ -99,12 +91,14 @@ def build_question_set(
     output: Path,
     *,
     rules: Rules,
-    engine: Engine,
+    memory: str = "4GB",
+    folder: Path | None = None,
 ) -> Manifest:
     """Write ``facts.jsonl``, ``relations.yaml`` and ``manifest.json`` into the new folder ``output``.
 
     Entities are bucketed by cumulative popularity within their type, or their template's domain. Each
-    template then gives equally many questions a bucket: what its poorest bucket has, at most its cap. Raises
+    template then gives equally many questions a bucket: what its poorest bucket has, at most its cap. DuckDB
+    may take so much ``memory``, and spills into ``folder``. Raises
     ``SuiteError`` on a dump that cannot be read or gives no question, ``MissingExtraError`` without DuckDB.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
@@ -113,7 +107,7 @@ def build_question_set(
         )
     if not dump.path.is_file():
         raise SuiteError("cannot be read: no such file", dump.path)
-    with _connected(engine, dump) as connection:
+    with _connected(dump, memory, folder) as connection:
         columns = open_rows(connection, dump, columns, templates, rules.until)
         # Template, reason and rows; without a number there is no template.
         counts = connection.execute(
@@ -217,19 +211,21 @@ def build_question_set(
 
 
 @contextmanager
-def _connected(engine: Engine, dump: Dump) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connected(
+    dump: Dump, memory: str, spill: Path | None
+) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         import duckdb
     except ImportError:
         raise MissingExtraError("duckdb", "data", "building a question set") from None
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": engine.memory,
+    settings: dict[str, Any] = {
+        "memory_limit": memory,
         "preserve_insertion_order": False,
         # Nothing is fetched: all that is needed comes with the package.
         "autoinstall_known_extensions": False,
     }
     with tempfile.TemporaryDirectory(
-        prefix="kbrel-", dir=engine.folder, ignore_cleanup_errors=True
+        prefix="kbrel-", dir=spill, ignore_cleanup_errors=True
     ) as folder:
         settings["temp_directory"] = folder
         try:
@@ -248,9 +244,7 @@ def _worded(message: str, dump: Dump) -> SuiteError:
         for line in message.partition("\nPossible")[0].partition("\n\n")[0].splitlines()
     ]
     number = re.search(r"on Line: (\d+)", lines[0] if lines else "")
-    text = "; ".join(
-        line if len(line) <= 160 else line[:157] + "..." for line in lines if line
-    )
+    text = "; ".join(f"{line:.160}" for line in lines if line)
     return SuiteError(
         f"DuckDB says: {text}", dump.path, int(number[1]) if number else None
     )
