@@ -49,7 +49,7 @@ KEPT = (
 )
 
 # What a model is called does not make it another one, and digests are told by their beginning.
-_NAMES = ("spec",)
+_NAMES = ("spec", "name")
 _NO_VERSIONS = ("commit", "workers", "helpers_asked", "helpers_reused", *KEPT)
 OLD_DAYS = 180
 
@@ -74,7 +74,7 @@ def fingerprint_differences(
     may: list[str] = []
     ours, theirs = to_wire(a), to_wire(b)
     for name, value in ours.items():
-        if value != theirs[name] and name not in _NAMES:
+        if name not in _NAMES and value != theirs[name]:
             words = f"{name} ({_shown_value(value)} and {_shown_value(theirs[name])})"
             (must if name in MUST_BE_EQUAL else may).append(words)
     return tuple(must), tuple(may)

@@ -89,6 +89,7 @@ SCORING = "scoring_version (2 and 1)"
     [
         (MODEL, blessed(), {}, ()),
         (OTHER, blessed(), {}, (SCORING,)),
+        (dataclasses.replace(MODEL, name="./base + ./lora"), blessed(), {}, ()),
         (None, blessed(JUDGE, judge="openai/judge"), {"judged": True}, ()),
         (OTHER, None, {"judged": True, "judge": JUDGE}, ()),
         (OTHER, NO_MODEL, {"judged": True, "judge": JUDGE}, ()),

@@ -213,6 +213,8 @@ def test_a_prompt_ends_where_an_answer_begins(tokenizer_of, template, said):
     [
         *SHAPES.values(),
         OPENED,
+        # A thought is the model's to write.
+        SHAPES["llama2"].replace('" " + m.content', '"<think>x</think>" + m.content'),
         # As DialoGPT's and Alpaca's: the answer follows at once.
         "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}",
         "{% for m in messages %}{{ m.content }}{{ '\nAnswer:' if loop.index % 2 else eos_token }}{% endfor %}",

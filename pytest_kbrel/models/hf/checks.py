@@ -175,21 +175,22 @@ def _scales(left_out: Iterable[str], used: Iterable[str]) -> list[str]:
     ]
 
 
-def check_head(model: Any) -> Finding:
-    """Return whether the head is the embedding, with a note where config.json says so and the weights do not."""
+def check_head(model: Any, formats: Mapping[str, str]) -> Finding:
+    """Return whether the head is the embedding, with a note where config.json says so and the weights do not.
+
+    ``formats`` are those of the tensors in the files.
+    """
     head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
     is_tied = head is not None and head.weight is embedding.weight
     config = model.config.get_text_config(decoder=True)
-    note = ""
-    if (
-        not is_tied
-        and head is not None
-        and getattr(config, "tie_word_embeddings", False)
-    ):
-        note = (
-            "warning: config.json ties the head to the embedding, and the weights hold another one, which was "
-            "loaded; other programs and versions take the embedding"
-        )
+    names = {f"{name}.weight" for name, part in model.named_modules() if part is head}
+    is_another = not is_tied and bool(names & formats.keys())
+    note = (
+        "warning: config.json ties the head to the embedding, and the weights hold another one, which was "
+        "loaded; other programs and versions take the embedding"
+        if is_another and getattr(config, "tie_word_embeddings", False)
+        else ""
+    )
     state = "the embedding" if is_tied else "its own"
     return Finding(part="head", state=state, note=note)
 

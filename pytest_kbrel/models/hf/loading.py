@@ -327,7 +327,7 @@ def _load_model(
     factory = getattr(transformers, f"AutoModelFor{kind}")
     model, info = _from_pretrained(spec, "the model", factory, **options)
     findings.append(check_complete(spec, model, info, formats))
-    findings.append(check_head(model))
+    findings.append(check_head(model, formats))
     check_placement(spec, model)
     # transformers puts it on unasked where PEFT is installed.
     if getattr(model, "_hf_peft_config_loaded", False):
