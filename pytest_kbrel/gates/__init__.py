@@ -5,6 +5,7 @@ from pytest_kbrel.gates.cases import (
     Against,
     compare_case,
     decide_case,
+    incomparable_case,
     not_comparable,
     part_result,
     verdict_of,

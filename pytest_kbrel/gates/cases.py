@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Sequence
 
 from pytest_kbrel import stats
@@ -13,7 +14,7 @@ from pytest_kbrel.baselines import (
     prompt_differences,
     setting_differences,
 )
-from pytest_kbrel.catalogue.verdicts import worst
+from pytest_kbrel.catalogue.verdicts import SEVERITY, worst
 from pytest_kbrel.gates.changes import (
     change_figures,
     churn_of,
@@ -21,8 +22,10 @@ from pytest_kbrel.gates.changes import (
     without_tokens,
 )
 from pytest_kbrel.gates.figures import (
+    AT_WORST,
     Figure,
     as_expected,
+    at_worst,
     figures_of,
     mean_figure,
 )
@@ -253,8 +256,11 @@ def unless_shrunk(result: CaseResult, cases: Iterable[CaseResult]) -> CaseResult
         for share in case.integrity
         if share.name == "unasked" and share.broken
     )
-    if not why:
-        return result
+    return incomparable_case(result, why) if why else result
+
+
+def incomparable_case(result: CaseResult, why: str) -> CaseResult:
+    """Return a decided case of which no gate is judged, since it cannot be compared."""
     gates = tuple(gate_result(gate, "not comparable", why) for gate in result.gates)
     return dataclasses.replace(
         result, verdict="not comparable", gates=gates, notes=(why, *result.notes)
@@ -315,27 +321,38 @@ def judge_figures(
     """
     another = against.another_tokenizer
     churn = churn_of(pairings, another_tokenizer=another)
+    measure = functools.partial(
+        measure_figures,
+        alpha=stats.sidak(against.comparisons),
+        published=published,
+        paper=against.paper,
+        looks=result.looks,
+    )
     measurement = dataclasses.replace(
-        measure_figures(
-            figures,
-            tables,
-            pairings,
-            alpha=stats.sidak(against.comparisons),
-            published=published,
-            paper=against.paper,
-            looks=result.looks,
-        ),
+        measure(figures, tables, pairings),
         changes=change_figures(churn, pairings),
         no_tokens=without_tokens(pairings, another_tokenizer=another),
     )
     members = result.members or (result.id,)
-    results = decide(
+    judge = functools.partial(
+        decide,
         gates,
-        measurement,
         obstacle=obstacle_of(members, result.suite, pairings, missing, against)
         or obstacle,
         comparisons=against.comparisons,
     )
+    results = judge(measurement)
+    for ends in AT_WORST:
+        worst = [at_worst(table, ends, None) for table in tables]
+        if worst == [*tables]:
+            continue
+        paired = [
+            dataclasses.replace(of, candidate=at_worst(of.candidate, ends, of.baseline))
+            for of in pairings
+        ]
+        counted = measure(figures, worst, paired).figures
+        others = judge(dataclasses.replace(measurement, figures=counted))
+        results = tuple(map(_worse, results, others))
     asked = against.baseline is not None and not against.paper
     return dataclasses.replace(
         result,
@@ -344,6 +361,14 @@ def judge_figures(
         gates=results,
         churn=churn,
     )
+
+
+def _worse(result: GateResult, other: GateResult) -> GateResult:
+    """Return a gate's result, or where it is worse that with empty answers counted against the model."""
+    if SEVERITY.index(other.verdict) >= SEVERITY.index(result.verdict):
+        return result
+    reason = f"{other.reason}; with the empty answers counted against it"
+    return dataclasses.replace(other, reason=reason)
 
 
 def verdict_of(results: Iterable[GateResult], *, baseline_asked: bool) -> Judgement:

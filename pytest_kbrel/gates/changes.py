@@ -10,6 +10,7 @@ import numpy as np
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS
 from pytest_kbrel.gates.figures import Figure, good_share, is_good, pooled
+from pytest_kbrel.gates.integrity import is_blank
 from pytest_kbrel.gates.measurement import Measured, Pairing
 from pytest_kbrel.metrics.base import ratio
 from pytest_kbrel.metrics.divergence import agreement
@@ -107,7 +108,11 @@ def churn_of(
     return Churn(
         facts=len(replies),
         texts=sum(now.answer != was.answer for now, was in replies),
-        labels=sum(now.label != was.label for now, was in replies),
+        # A missing reply is no "unsure" that stayed.
+        labels=sum(
+            now.label != was.label or is_blank(now.answer) > is_blank(was.answer)
+            for now, was in replies
+        ),
         anchor_moves=tuple(
             zip(QUANTILES, map(float, np.quantile(moves, QUANTILES)), strict=True)
         )

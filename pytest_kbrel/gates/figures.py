@@ -12,13 +12,20 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 
 import numpy as np
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import METRICS, Better
 from pytest_kbrel.catalogue.probes import RELIABILITY, TOP10, probe_named
+from pytest_kbrel.gates.integrity import is_empty
 from pytest_kbrel.metrics import MetricFormula, metrics_for
 from pytest_kbrel.metrics.base import MetricTraits, RowStatistic, mean, ratio
 from pytest_kbrel.metrics.reliability import average, c_wrong
@@ -394,6 +401,49 @@ def good_share(row: Outcome, expected: str) -> float:
     """Return the share of a fact's wordings that were answered as they should be: 0 or 1 of a single one."""
     replies = row.replies
     return sum(is_good(reply, expected) for reply in replies) / len(replies)
+
+
+# What an empty answer may have been, by column: wrong and kept to, or right and not kept to.
+AT_WORST: tuple[Mapping[str, float], ...] = (
+    {
+        **dict.fromkeys(
+            (AS_EXPECTED, "correct", "missing", "uninformative", "anchor"), 0.0
+        ),
+        **dict.fromkeys(("wrong", "consistency_wrong", "kept", "term"), 1.0),
+    },
+    {
+        **dict.fromkeys(
+            ("wrong", "missing", "uninformative", "consistency_correct"), 0.0
+        ),
+        "correct": 1.0,
+    },
+)
+
+
+def at_worst(table: Table, ends: Mapping[str, float], before: Table | None) -> Table:
+    """Return the table with these values, one of :data:`AT_WORST`, in the rows of empty answers.
+
+    A reply that is missing says nothing for a model: neither that it is unsure nor, where it picks no option,
+    that it does not keep to a wrong answer. What was missing ``before`` stays, as does what MONITOR scores.
+    """
+    olds = {} if before is None else {row.fact_id: row for row in before.rows}
+    rows = []
+    for row in table.rows:
+        values, old = values_of(table, row), olds.get(row.fact_id)
+        was = values_of(before, old) if before and old else {}
+        unread = values.get("choices_unread", 0.0) - was.get("choices_unread", 0.0)
+        if is_empty(row) and not (old and is_empty(old)) and not values.get("kept"):
+            values |= {name: end for name, end in ends.items() if name in values}
+        elif unread > 0 and values["wrong"]:
+            more = values["consistency_wrong"] + unread / values["choices"]
+            values["consistency_wrong"] = min(more, 1.0)
+        rows.append(dataclasses.replace(row, values=tuple(values.values())))
+    return dataclasses.replace(table, rows=tuple(rows))
+
+
+def values_of(table: Table, row: Outcome) -> dict[str, float]:
+    """Return the values of a row by column."""
+    return dict(zip(table.columns, row.values, strict=True))
 
 
 def as_expected(table: Table, asked: Table) -> Table:

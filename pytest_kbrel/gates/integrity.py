@@ -38,8 +38,8 @@ FEWEST = 10
 # The share of answers that are nearly all.
 _NEARLY = 0.9
 
-# Probabilities p that differ by less, in units of p (1 - p), differ by rounding; above the second, all do.
-_STILL, _SURE = 1e-4, 1 - 1e-6
+# Probabilities p that differ by less, in units of p (1 - p), differ by rounding.
+_STILL = 1e-4
 
 # The rule of outcomes that a model as judge left undecided.
 UNPARSABLE = "unparsable"
@@ -210,7 +210,6 @@ def _of_rows(case: Case, table: Table) -> Iterator[Finding]:
     yield from _unread(case, table)
     yield repeated(limits, answers)
     yield from below_random(case, table.rows)
-    yield from constant(limits, table)
     yield from anchor_prob(limits, table)
     yield from first_token(limits, table)
     yield from unmoved(limits, table)
@@ -233,7 +232,7 @@ def _errored(
 
 
 def _empty(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
-    empty = [row for row in rows if _is_empty(row)]
+    empty = [row for row in rows if is_empty(row)]
     if marks := sum(bool(row.answer.strip()) for row in empty):
         detail = f", {marks} of them but for thoughts or mark-up"
         remedy = (
@@ -257,13 +256,18 @@ def _empty(limits: Integrity, rows: Sequence[Outcome]) -> Finding:
     )
 
 
-def _is_empty(row: Outcome) -> bool:
-    # A thought is no answer, and "<think>" alone not even one.
-    return not strip_wrapping(row.answer).strip()
+def is_empty(row: Outcome) -> bool:
+    """Return True if the answer to one of the wordings is blank."""
+    return any(is_blank(reply.answer) for reply in row.replies)
+
+
+def is_blank(answer: str) -> bool:
+    """Return True if an answer is empty, or a thought alone, which is none: not even "<think>" is."""
+    return not strip_wrapping(answer).strip()
 
 
 def _answered(limits: Integrity, asked: int, rows: Sequence[Outcome]) -> Finding:
-    answered = sum(not _is_empty(row) for row in rows)
+    answered = sum(not is_empty(row) for row in rows)
     return _finding(
         "answered",
         answered,
@@ -286,7 +290,7 @@ def _truncated(case: Case, rows: Sequence[Outcome]) -> Iterator[Finding]:
             f"{truncated} of {n} answers are cut short",
             "raise max_new_tokens in the suite, unless the model does not stop (its end token or prompts do "
             "not suit it)"
-            if any(row.truncated and not _is_empty(row) for row in rows)
+            if any(row.truncated and not is_empty(row) for row in rows)
             else _ENDLESS,
         )
 
@@ -367,29 +371,6 @@ def below_random(case: Case, rows: Sequence[Outcome]) -> Iterator[Finding]:
             f"{right} of {n} informative answers are right (at most {percent(high)}, Wilson's "
             f"interval); allowed: at least the {percent(control)} that random objects of the relation are: "
             "the accepted answers, the judge or the prompts do not suit the model",
-        )
-
-
-def constant(limits: Integrity, table: Table) -> Iterator[Finding]:
-    """Yield whether all anchors (MONITOR, eq. 1) of the facts that are kept have the same probability."""
-    anchors = [
-        f"{anchor:.9g}"
-        for anchor, is_kept in zip(
-            column(table, "anchor"), column(table, "kept"), strict=True
-        )
-        if is_kept and math.isfinite(anchor)
-    ]
-    if anchors:
-        value, times = Counter(anchors).most_common(1)[0]
-        n = len(anchors)
-        yield _finding(
-            "constant",
-            times,
-            n,
-            1.0,
-            times == n >= FEWEST and limits.constant == "invalid",
-            f"the probabilities of all {n} anchors are equal ({value}); allowed: at least two that "
-            "differ: the model's scores do not depend on the question",
         )
 
 
@@ -492,11 +473,11 @@ def unmoved(limits: Integrity, table: Table) -> Iterator[Finding]:
     """Count the facts of MONITOR whose right answer has one probability (0..1) behind all prompts.
 
     Nothing moves them where the head of each prompt is lost on the way, and MONITOR, which measures how far
-    they move, is then 0, its best. Where they are nearly 1 the last digits differ.
+    they move, is then 0, its best. Those that are nearly 1 differ in the last digits.
     """
     terms, anchors = column(table, "term"), column(table, "anchor")
     still = [
-        term < _STILL * anchor * (_SURE - anchor)
+        term <= _STILL * anchor * (1 - anchor)
         for term, anchor, is_kept in zip(
             terms, anchors, column(table, "kept"), strict=False
         )

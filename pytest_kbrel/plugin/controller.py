@@ -308,11 +308,9 @@ class Recorder:
         if self._results.cases:
             from pytest_kbrel.gates import unsound_suites
 
-            results, root = self._results, self._config.rootpath
-            before = self._compared_with()
-            lost = lost_cases(self._settings, results.suites, before, root)
+            results = self._results
             unsound = unsound_suites(results.cases.values())
-            results.problems |= dict.fromkeys((*unsound, *lost))
+            results.problems |= dict.fromkeys((*unsound, *results.lost.values()))
         self._finished = True
         return outcome
 
@@ -509,10 +507,16 @@ class Recorder:
     def _decide_aggregates(self, session: pytest.Session) -> None:
         if self._settings.shard is not None:
             return
-        for aggregate, result in decide_aggregates(
+        settings, results, before = (
+            self._settings,
             self._results,
-            baseline=self._compared_with(),
-            judge=self._settings.judge,
+            self._compared_with(),
+        )
+        results.lost |= lost_cases(
+            settings, results.suites, before, self._config.rootpath
+        )
+        for aggregate, result in decide_aggregates(
+            results, baseline=before, judge=settings.judge
         ):
             self._results.add(result.nodeid, result)
             emit_reports(

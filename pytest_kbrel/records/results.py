@@ -171,7 +171,6 @@ class Share:
     ``name`` is that of the limit in :class:`pytest_kbrel.records.Integrity`. ``limit`` is the most there may
     be; the least for ``answered``, and for ``below_random`` (right answers of the informative ones, against
     the share that random objects would be), where Wilson's interval must lie below it to break it. With
-    ``constant``, ``value`` of ``total`` anchors have the same probability, and all of them are too many. With
     ``anchor_prob``, ``value`` is the sum of the probabilities of ``total`` anchors, and ``limit`` the least
     mean.
     """

@@ -413,7 +413,7 @@ class Integrity:
     one and the same wrong answer, ``errored`` of the facts without usable response (these are then left out
     of all figures), ``unparsable`` of a judge's replies, ``unread`` of the replies to multiple-choice
     questions. ``below_random``: how a case fares whose informative answers are right significantly less often
-    than a random object of the same relation would be; ``constant``: one whose probabilities are all equal.
+    than a random object of the same relation would be.
     ``anchor_prob`` is the least mean probability (0..1) of MONITOR's primary anchors; ``first_token`` the
     least share of the facts with a right answer whose scored first token is the one that the model wrote;
     ``unmoved`` the largest share of those whose probability is the same behind all prompts. ``unasked`` is
@@ -428,7 +428,6 @@ class Integrity:
     unparsable: float = 0.1
     unread: float = 0.5
     below_random: Literal["invalid", "allowed"] = "invalid"
-    constant: Literal["invalid", "allowed"] = "invalid"
     anchor_prob: float = 0.01
     first_token: float = 0.5
     unmoved: float = 0.9

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.models.base import check_probabilities, check_size
-from pytest_kbrel.records import Request, Response, ShardedRun
+from pytest_kbrel.records import Request, Response
 from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.reports import RESPONSES
 from pytest_kbrel.reports.responses import (
@@ -51,8 +51,8 @@ class RecordedResponses:
     """Responses of a recorded run by request; its files, one a shard, are read at the first call."""
 
     def __init__(self, run: RecordedRun) -> None:
+        self._sources = run.sources
         self._paths = [source.folder / RESPONSES for source in run.sources]
-        self._shards = [source.shard for source in run.sources]
         self._index: sqlite3.Connection | None = None
         self._case_numbers: dict[str, int] = {}
         self._broken = False
@@ -135,11 +135,9 @@ class RecordedResponses:
                 index.execute(table)
             try:
                 index.execute("BEGIN")
-                for file, path in enumerate(self._paths):
+                for file, source in enumerate(self._sources):
                     starts: dict[int, int] = {}
-                    rows = _rows(
-                        file, path, self._shards[file], self._case_numbers, starts
-                    )
+                    rows = _rows(file, source, self._case_numbers, starts)
                     index.executemany(_INSERT, rows)
                     index.executemany(
                         "INSERT INTO starts VALUES (?, ?, ?)",
@@ -182,15 +180,15 @@ class RecordedResponses:
 
 def _rows(
     file: int,
-    path: Path,
-    sharded: ShardedRun | None,
+    source: RecordedRun,
     case_numbers: dict[str, int],
     starts: dict[int, int],
 ) -> Iterator[tuple[bytes, int, int, int, int, int]]:
     """Yield a row of the index for each line; where the lines of a case begin goes to ``starts``.
 
-    A line of a suite's fact that is not in the shard of the file is a ``ResponseError``.
+    A line of a suite is a ``ResponseError`` where the report lacks its case, or the shard its fact.
     """
+    path = source.folder / RESPONSES
     try:
         with path.open("rb") as stream:
             at = 0
@@ -201,13 +199,11 @@ def _rows(
                     raise ResponseError(_broken(path, number, error)) from None
                 name, fact = data["case"], data["fact"]
                 # A test in Python may ask whatever it likes.
-                if sharded and in_suite(name):
-                    shard = sharded.shard
-                    if not shard.has(name if shard.by == "case" else fact):
-                        raise ResponseError(
-                            f"{path}:{number}: is a response of fact {fact} of {name}, which another "
-                            f"shard than {shard} asks; allowed: the file as the run wrote it"
-                        )
+                if in_suite(name) and (lacking := _foreign(source, name, fact)):
+                    raise ResponseError(
+                        f"{path}:{number}: is a response of fact {fact} of {name}, which {lacking}; "
+                        "allowed: the files as the run wrote them"
+                    )
                 case = case_numbers.setdefault(name, len(case_numbers))
                 starts.setdefault(case, at)
                 usable = data["response"]["kind"] != "failed"
@@ -224,6 +220,16 @@ def _rows(
                 at += len(line)
     except OSError as error:
         raise ResponseError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _foreign(source: RecordedRun, case: str, fact: str) -> str:
+    """Return why a line of this fact is no part of a recorded run; empty where it is."""
+    if case not in source.cases:
+        return "the report does not have"
+    shard = source.shard.shard if source.shard else None
+    if shard and not shard.has(case if shard.by == "case" else fact):
+        return f"another shard than {shard} asks"
+    return ""
 
 
 def _key_of_line(data: Mapping[str, Any]) -> bytes:

@@ -60,7 +60,6 @@ _SHARES = {
     "unparsable": "not read by the judge",
     "unread": "without a choice among the options",
     "below_random": "informative answers right",
-    "constant": "with the same probability",
     "first_token": "answers beginning with the scored token",
     "unmoved": "with one probability behind all prompts",
     "unasked": "of the baseline not asked any more",

@@ -57,10 +57,10 @@ def merge(
         spool = Path(parts) / "main.jsonl"
         asker = CaseAsker(settings, root=root, spool_path=spool, suites=lambda: suites)
         try:
-            compared = _decide(asker, recorded, results)
+            compared = _decide(asker, recorded, results, root)
         finally:
             asker.close()
-        return _reported(settings, results, compared, Path(parts), root), settings
+        return _reported(settings, results, compared, Path(parts)), settings
 
 
 def _spare_collections() -> None:
@@ -115,6 +115,10 @@ def _suites(recorded: RecordedRun, root: Path, settings: Settings) -> list[Suite
             f"{recorded.folder}: {others[0]} is the case of a test in Python, which only pytest can run; "
             "allowed: cases of suites, or pytest with --kb-from-run"
         )
+    if not recorded.cases:
+        raise KbrelError(
+            f"{recorded.folder}: its report has no case; allowed: a run of at least one"
+        )
     paths = sorted({case.partition("::")[0] for case in recorded.cases})
     return [
         load_suite(
@@ -133,6 +137,7 @@ def _decide(
     asker: CaseAsker,
     recorded: RecordedRun,
     results: SessionResults,
+    root: Path,
 ) -> Baseline | None:
     """Decide all recorded cases and the aggregates over them; return what they are compared with."""
     settings, baseline = asker.settings, asker.baseline()
@@ -160,6 +165,7 @@ def _decide(
             results.failures[nodeid] = str(error)
     results.add_news(asker.pool.news())
     baseline = baseline_of_session(results, settings.judge) or baseline
+    results.lost |= lost_cases(settings, suites, baseline, root)
     for _, result in decide_aggregates(
         results, baseline=baseline, judge=settings.judge
     ):
@@ -172,7 +178,6 @@ def _reported(
     results: SessionResults,
     compared: Baseline | None,
     parts: Path,
-    root: Path,
 ) -> Run:
     from pytest_kbrel.gates import unsound_suites
 
@@ -180,7 +185,7 @@ def _reported(
     joined = join_responses(run.cases, parts, settings.output_path)
     problems = (
         *unsound_suites(results.cases.values()),
-        *lost_cases(settings, results.suites, compared, root),
+        *results.lost.values(),
         *joined,
     )
     failed = any(

@@ -11,7 +11,7 @@ import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import add
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from pytest_kbrel import __version__
@@ -80,6 +80,8 @@ class SessionResults:
     expected: dict[str, None] = field(default_factory=dict)
     outcomes: dict[str, str] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    # Why the figures over several cases of a suite file cannot be compared, by its name.
+    lost: dict[str, str] = field(default_factory=dict)
     # The tests in Python of which an assertion failed.
     asserted: set[str] = field(default_factory=set)
     cases: dict[str, CaseResult] = field(default_factory=dict)
@@ -219,7 +221,7 @@ def decide_aggregates(
 
     ``judge`` is the judge's name in the settings.
     """
-    from pytest_kbrel.gates import Against, decide_aggregate
+    from pytest_kbrel.gates import Against, decide_aggregate, incomparable_case
 
     model, helpers = results.fingerprints.get(""), results.helpers
     for suite in results.suites:
@@ -251,6 +253,8 @@ def decide_aggregates(
                     incomparable=reasons,
                 ),
             )
+            if why := results.lost.get(PurePath(suite.path).name):
+                decided = incomparable_case(decided, why)
             yield aggregate, decided
 
 

@@ -52,8 +52,8 @@ def changed_suites(settings: Settings, suites: Sequence[Suite]) -> Iterator[str]
 
 def lost_cases(
     settings: Settings, suites: Sequence[Suite], baseline: Baseline | None, root: Path
-) -> Iterator[str]:
-    """Yield which cases of a blessed run the suites have lost, by suite file; ``root`` is that of the project.
+) -> Iterator[tuple[str, str]]:
+    """Yield the names of suite files that have lost cases of a blessed run, with which; ``root`` is the project's.
 
     A file that is there and was not selected has lost none. None are yielded where the run blesses anew.
     """
@@ -72,6 +72,7 @@ def lost_cases(
             continue
         if limits.get(name, 0) < 1:
             yield (
+                name,
                 f"{name} has lost {len(keys)} of the baseline's cases (first: {keys[0]}); allowed: the suite "
-                "that was blessed, 'unasked: 1' in its integrity, or bless a run without them"
+                "that was blessed, 'unasked: 1' in its integrity, or bless a run without them",
             )

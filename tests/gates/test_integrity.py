@@ -181,16 +181,6 @@ TWICE = Table(columns=HEAD_TO_TAIL, rows=answers("+-").rows * 3)
          False),
         (soundness(said(answers("-" * 12), "Rome", *["The Paris"] * 6, *["paris."] * 5), repeated=0.9), "repeated", (11, 12), True),
         # All probabilities equal: a log-probability of 0.0, or what stands in for a missing one.
-        (soundness(anchored(*[0.5] * 10), of=OF_MONITOR), "constant", (10, 10), True),
-        (soundness(anchored(*[0.5] * 9), of=OF_MONITOR), "constant", (9, 9), False),
-        (soundness(anchored(*[0.123456789] * 9, 0.1234567891), of=OF_MONITOR), "constant",
-         (10, 10), True),
-        (soundness(anchored(*[0.123456789] * 9, 0.123456788), of=OF_MONITOR), "constant",
-         (9, 10), False),
-        (soundness(anchored(*[0.5] * 10), of=OF_MONITOR, constant="allowed"), "constant",
-         (10, 10), False),
-        (soundness(anchored(*[0.0] * 10, 0.4, 0.7, kept=[0] * 10 + [1, 1]), of=OF_MONITOR),
-         "constant", (1, 2), False),
         # No probability for the right answer: MONITOR divides by it.
         (soundness(anchored(*[0.005, 0.015] * 5), of=OF_MONITOR), "anchor_prob", (0.1, 10), False),
         (soundness(anchored(*[0.005, 0.0149] * 5), of=OF_MONITOR), "anchor_prob", (0.0995, 10), True),
@@ -219,9 +209,9 @@ TWICE = Table(columns=HEAD_TO_TAIL, rows=answers("+-").rows * 3)
         (soundness(still(10, 10), of=OF_MONITOR), "unmoved", (10, 10), True),
         (soundness(still(9, 9), of=OF_MONITOR), "unmoved", (9, 9), False),
         (soundness(still(10, 10), of=OF_MONITOR, unmoved=1), "unmoved", (10, 10), False),
-        # A model that is nearly sure moves in the last digits, or cannot move at all.
+        # A model that is nearly sure moves in the last digits.
         (soundness(still(10, 10, 1 - 1e-5, 1e-8), of=OF_MONITOR), "unmoved", (0, 10), False),
-        (soundness(still(10, 10, 1.0), of=OF_MONITOR), "unmoved", (0, 10), False),
+        (soundness(still(10, 10, 1.0), of=OF_MONITOR), "unmoved", (10, 10), True),
         # Answers that are worse than drawn by lot: Wilson's interval must lie below, over ten at least.
         (soundness(answers("-" * 40), of=FIVE), "below_random", (0, 40), True),
         (soundness(answers("+" * 3 + "-" * 37), of=FIVE), "below_random", (3, 40), True),
@@ -300,9 +290,9 @@ NO_SUIT = "the chat template or the tokenizer does not suit the model, or it kno
          ["0 of 40 informative answers are right (at most 8.76%, Wilson's interval); allowed: at least the "
           "20% that random objects of the relation are: the accepted answers, the judge or the prompts do "
           "not suit the model"]),
-        (soundness(anchored(*[0.25] * 10), of=OF_MONITOR),
-         ["the probabilities of all 10 anchors are equal (0.25); allowed: at least two that differ: the "
-          "model's scores do not depend on the question"]),
+        (soundness(still(10, 10), of=OF_MONITOR), ["10 of 10 right answers have one and the same "
+          "probability behind all of their prompts; allowed: at most 90%: the prompts do not reach the model "
+          "whole, or its scores do not depend on them"]),
         (soundness(anchored(*[1e-7, 2e-7, 3e-7] * 4), of=OF_MONITOR),
          ["the right answer gets no probability behind the prompt that states it (mean 2e-07 over 12 facts); "
           f"allowed: a mean of at least 0.01: {NO_SUIT}"]),

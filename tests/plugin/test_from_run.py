@@ -10,6 +10,7 @@ import pytest
 from pytest_kbrel.reports import sha256_of
 from tests.plugin.conftest import INT4, ONE, RENAMED, facts_file
 from tests.reported import comparable
+from tests.test_absence import damage
 
 ALL = """\
 suite: mini
@@ -345,3 +346,12 @@ def test_the_model_compared_with_is_recorded_too(
             "ERROR: --kb-baseline-model: found scripted/knows*,*those of scripted/overcon*"
         ]
     )
+
+
+@pytest.mark.parametrize("how", ["blank", "delete", "error", "nan"])
+def test_missing_responses_make_nothing_better(pytester, mini_suite, gate, again, how):
+    mini_suite(ALL.replace("{cr: ", "{ur: {min: 0.5}, iur: {min: 0.5}, cr: "))
+    assert gate("-k", "unseen", model="scripted/overconfident.jsonl").ret == 1
+    # Every third one, so that no limit of integrity is reached by blank ones.
+    damage(pytester.path / "run", how, set(range(0, 99, 3)))
+    assert again("-k", "unseen").ret == pytest.ExitCode.TESTS_FAILED

@@ -46,7 +46,7 @@ def peak(pytester, monkeypatch):
     monkeypatch.setitem(probes.CHUNK_FACTS, "monitor", CHUNK)
     suite = (
         "suite: large\nfacts: P36-subclass.json\nformat: fktc\nmonitor: {negatives: 5}\n"
-        "integrity: {repeated: 1.0, constant: allowed, below_random: allowed}\n"
+        "integrity: {repeated: 1.0, unmoved: 1, below_random: allowed}\n"
     )
     actual = []
     real = worker.CaseRunner.decide

@@ -32,7 +32,7 @@ def case(small_run):
         ("empty", 1, 1000, 0.0, True),
         ("below_random", 2, 10, 0.2, False),
         ("below_random", 1, 10, 0.2, True),
-        ("constant", 4, 10, 1.0, False),
+        ("unmoved", 4, 10, 1.0, False),
         ("anchor_prob", 0.2, 10, 0.01, True),
         ("anchor_prob", 0.21, 10, 0.01, False),
     ],

@@ -95,7 +95,7 @@ reliability:
     + "reliability: {relations: [P36], distractors: 4, slices: {known-zero-shot: {wordings: 2}}}\n",
     "limits of integrity": HEAD
     + "integrity: {answered: 1, empty: 0, truncated: 0.8, repeated: 1.0, errored: 0.01, unread: 0.2}\n"
-    + "monitor:\n  integrity: {below_random: allowed, constant: invalid, anchor_prob: 0.001}\n"
+    + "monitor:\n  integrity: {below_random: allowed, unmoved: 0.9, anchor_prob: 0.001}\n"
     + "reliability:\n  integrity: {unparsable: 0.05}\n",
     "synonyms": HEAD
     + "monitor:\n  gates:\n    accuracy: {gte: 0.1, lte: 1, min_absolute_change: -0.1}\n"
