@@ -28,9 +28,9 @@ from pytest_kbrel.session.run_builder import (
     SessionResults,
     build_run,
     join_responses,
-    sharded_run,
     write_reports,
 )
+from pytest_kbrel.session.suite_changes import sharded_run
 from pytest_kbrel.suites import load_suite
 from tests.made_cases import made_options
 

@@ -9,7 +9,13 @@ import numpy as np
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS
-from pytest_kbrel.gates.figures import Figure, good_share, is_good, pooled
+from pytest_kbrel.gates.figures import (
+    Figure,
+    good_share,
+    is_good,
+    pooled,
+    values_of,
+)
 from pytest_kbrel.gates.integrity import is_blank
 from pytest_kbrel.gates.measurement import Measured, Pairing
 from pytest_kbrel.metrics.base import ratio
@@ -22,6 +28,7 @@ from pytest_kbrel.records import (
     MetricValue,
     Outcome,
     Reply,
+    Table,
 )
 
 _KEPT, _ANCHOR = "kept", "anchor"
@@ -60,8 +67,8 @@ def fact_changes(
                 relation=relations.get(new.fact_id, ""),
                 label=labels.get(relations.get(new.fact_id, ""), ""),
                 bucket=bucket_of.get(new.fact_id, ""),
-                old_probability=_anchor(pairing.baseline.columns, old),
-                new_probability=_anchor(pairing.candidate.columns, new),
+                old_probability=_anchor(pairing.baseline, old),
+                new_probability=_anchor(pairing.candidate, new),
             )
             (lost if before > after else gained).append(change)
     return tuple(lost), tuple(gained)
@@ -76,8 +83,8 @@ def _first_changed(old: Outcome, new: Outcome, *, is_lost: bool) -> tuple[Reply,
     )
 
 
-def _anchor(columns: tuple[str, ...], row: Outcome) -> float | None:
-    values = dict(zip(columns, row.values, strict=True))
+def _anchor(table: Table, row: Outcome) -> float | None:
+    values = values_of(table, row)
     return values.get(_ANCHOR) if values.get(_KEPT) else None
 
 
@@ -102,8 +109,8 @@ def churn_of(
         after - before
         for pairing in pairings
         for new, old in pairing.rows
-        if (after := _anchor(pairing.candidate.columns, new)) is not None
-        and (before := _anchor(pairing.baseline.columns, old)) is not None
+        if (after := _anchor(pairing.candidate, new)) is not None
+        and (before := _anchor(pairing.baseline, old)) is not None
     ]
     return Churn(
         facts=len(replies),

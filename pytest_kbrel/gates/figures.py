@@ -434,7 +434,7 @@ def at_worst(table: Table, ends: Mapping[str, float], before: Table | None) -> T
         unread = values.get("choices_unread", 0.0) - was.get("choices_unread", 0.0)
         if is_empty(row) and not (old and is_empty(old)) and not values.get("kept"):
             values |= {name: end for name, end in ends.items() if name in values}
-        elif unread > 0 and values["wrong"]:
+        elif unread > 0 and values.get("wrong"):
             more = values["consistency_wrong"] + unread / values["choices"]
             values["consistency_wrong"] = min(more, 1.0)
         rows.append(dataclasses.replace(row, values=tuple(values.values())))
