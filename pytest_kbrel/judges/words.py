@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
 from importlib import resources
@@ -55,13 +55,13 @@ class Text(NamedTuple):
 
 
 class _Language(NamedTuple):
-    """What the words of a language are in English; ``rewrite`` comes before a text is split.
+    """What the words of a language are in English; ``rewrites`` come before a text is split.
 
     ``ending`` is what is taken off a word that is not in the list.
     """
 
     words: Mapping[str, str]
-    rewrite: Callable[[str], str]
+    rewrites: list[tuple[re.Pattern[str], str]]
     ending: re.Pattern[str]
 
 
@@ -139,15 +139,10 @@ def _language(code: str) -> _Language:
     for word in sorted(unspaced, key=len, reverse=True):
         patterns.append((re.compile(re.escape(word)), f" {unspaced[word]} "))
 
-    def rewrite(text: str) -> str:
-        for pattern, by in patterns:
-            text = pattern.sub(by, text)
-        return text
-
     months = calendar_of(code).months.items()
     return _Language(
         {fold_letters(name).lower(): month for name, month in months} | words,
-        rewrite,
+        patterns,
         re.compile(known.get("ending", "")),
     )
 
@@ -177,7 +172,9 @@ def read_words(text: str, language: str = "") -> Text:
     """Read a text in ``language``; of a longer one only the first ``LONGEST`` characters."""
     code = base_language(language)
     known = _language(code)
-    text = known.rewrite(in_english_dates(fold_letters(text[:LONGEST]), code))
+    text = in_english_dates(fold_letters(text[:LONGEST]), code)
+    for pattern, by in known.rewrites:
+        text = pattern.sub(by, text)
     if is_unspaced(text):
         text = _RUN.sub(r" \1 ", text)
     has_digit = DIGIT.search(text)

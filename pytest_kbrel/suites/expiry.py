@@ -72,15 +72,18 @@ def expiry_warnings(written: WrittenSuite, today: datetime.date) -> tuple[str, .
     """Return a warning for each probe whose unseen questions have expired, or are made for a later day."""
     warnings = []
     for probe in written.probes:
-        unseen, path = probe.unseen, probe.entry.path
-        if unseen is not None and today > unseen.expires:
+        unseen = probe.unseen
+        if unseen is None:
+            continue
+        place = f"{probe.entry.path}:{unseen.line}"
+        if today > unseen.expires:
             warnings.append(
-                f"{path}:{unseen.line}: the unseen questions expired on {unseen.expires}: a newer "
+                f"{place}: the unseen questions expired on {unseen.expires}: a newer "
                 "model may know their answers; move 'as_of' and 'expires' on and bless a new baseline"
             )
-        if unseen is not None and today < unseen.as_of:
+        if today < unseen.as_of:
             warnings.append(
-                f"{path}:{unseen.line}: as_of {unseen.as_of} is after today ({today}): the unseen "
+                f"{place}: as_of {unseen.as_of} is after today ({today}): the unseen "
                 "questions are made for a later day"
             )
     return tuple(warnings)
