@@ -15,8 +15,11 @@ from pytest_kbrel.cli.compare.models import (
     size_in,
 )
 from pytest_kbrel.cli.compare.side_by_side import side_by_side
-from pytest_kbrel.reports.html.comparison import MOST_MODELS, comparison_html
-from pytest_kbrel.reports.html.model_plots import size_text
+from pytest_kbrel.reports.html.comparison import (
+    MOST_MODELS,
+    comparison_html,
+    size_text,
+)
 from pytest_kbrel.reports.html.page import LARGEST, report_html
 from tests.made_comparisons import comparison_of
 from tests.reports import conftest as runs

@@ -10,6 +10,7 @@ from pytest_kbrel.reports.formatting import count, number
 from pytest_kbrel.reports.html.svg import Plot
 
 _BINS = 10
+_NAMES = [f"{at / _BINS:.1f} to {(at + 1) / _BINS:.1f}" for at in range(_BINS)]
 _SOLID = 0.8
 
 
@@ -18,14 +19,7 @@ def fact_plots(run: Run, baseline: Mapping[str, Table]) -> Iterator[Plot]:
     tables = {case.nodeid: case.table for case in view.slices(run) if case.table.rows}
     compared = [baseline[key] for key in tables if key in baseline]
     yield from _anchors([*tables.values()], compared)
-    # A question without an answer is never answered right.
-    answerable = {
-        key: table
-        for key, table in tables.items()
-        if any(row.expected for row in table.rows)
-    }
-    compared = [baseline[key] for key in answerable if key in baseline]
-    yield from _diagram(_calibration(answerable.values()), _calibration(compared))
+    yield from _diagram(_calibration(tables.values()), _calibration(compared))
 
 
 def _column(table: Table, name: str) -> Iterator[tuple[Outcome, float]]:
@@ -41,10 +35,6 @@ def _column(table: Table, name: str) -> Iterator[tuple[Outcome, float]]:
 
 def _bin(probability: float) -> int:
     return min(_BINS - 1, max(0, int(probability * _BINS)))
-
-
-def _bin_name(at: int) -> str:
-    return f"{at / _BINS:.1f} to {(at + 1) / _BINS:.1f}"
 
 
 def _anchors(tables: Sequence[Table], baseline: Sequence[Table]) -> Iterator[Plot]:
@@ -68,14 +58,14 @@ def _anchors(tables: Sequence[Table], baseline: Sequence[Table]) -> Iterator[Plo
         x="probability of the right answer",
         y="share of facts",
         bars=[
-            (share, f"{_bin_name(at)}: {number(share)}")
-            for at, share in enumerate(shares)
+            (share, f"{name}: {number(share)}")
+            for name, share in zip(_NAMES, shares, strict=True)
         ],
         lines=[("outline", outline)] if before else [],
         heads=("probability", "share", "baseline"),
         rows=tuple(
-            (_bin_name(at), number(shares[at]), number(others[at] if before else None))
-            for at in range(_BINS)
+            (name, number(share), number(other if before else None))
+            for name, share, other in zip(_NAMES, shares, others, strict=True)
         ),
     )
 
@@ -127,8 +117,10 @@ def _diagram(now: Sequence[_Bin], before: Sequence[_Bin]) -> Iterator[Plot]:
             "baseline's right",
         ),
         rows=tuple(
-            (_bin_name(at), *cells, shown[at + _BINS][2])
-            for at, cells in enumerate(shown[:_BINS])
+            (name, *cells, right)
+            for name, cells, (_, _, right) in zip(
+                _NAMES, shown, shown[_BINS:], strict=False
+            )
         ),
     )
 
@@ -141,7 +133,8 @@ def _calibration(tables: Iterable[Table]) -> list[_Bin]:
             continue
         right, answered = map(table.columns.index, ("correct", "answered"))
         for row, sure in _column(table, "answer_prob"):
-            if row.values[answered]:
+            # A question without an answer is never answered right.
+            if row.values[answered] and row.expected:
                 added = (1.0, sure, row.values[right])
                 at = _bin(sure)
                 sums[at] = [old + new for old, new in zip(sums[at], added, strict=True)]
