@@ -155,7 +155,7 @@ def test_figures_are_drawn_against_each_other_and_against_the_size():
     )
     assert scatter.partition("</svg>")[0].count("<circle") == 4
     assert "Pearson -0.958 (p = 0.042), Spearman -1.000 (p = 0.083), n = 4" in scatter
-    assert "<title>c: 0.470, 0.390</title>" in scatter
+    assert "<title>4 c: MONITOR 0.470, accuracy 0.390</title>" in scatter
     drawing = scale.partition("</svg>")[0]
     # One family has two sizes, and of one model the size is not known.
     assert (drawing.count("<circle"), drawing.count('class="trace"')) == (3, 1)

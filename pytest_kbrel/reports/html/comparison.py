@@ -98,7 +98,10 @@ def _scatter_plots(comparison: Comparison) -> list[Plot]:
 
 def _scatter(comparison: Comparison, pair: Scatter, at: int) -> Plot:
     x, y = metric_title(pair.pearson.x), metric_title(pair.pearson.y)
-    points = [(comparison.sides[of - 1], spot) for of, *spot in pair.points]
+    points = [
+        _point(comparison.sides[number - 1], at, pair.nodeid)
+        for number, *at in pair.points
+    ]
     colour = ", its colour the verdict on the case" if pair.nodeid else ""
     note = f" {pair.pearson.note}." if pair.pearson.note else ""
     return Plot(
@@ -109,25 +112,16 @@ def _scatter(comparison: Comparison, pair: Scatter, at: int) -> Plot:
         about=f"{y} against {x} of {len(points)} models in {pair.within}",
         x=x,
         y=y,
-        points=[_point(side, spot, pair.nodeid, spot) for side, spot in points],
+        points=points,
         heads=("model", x, y),
-        rows=tuple(
-            (f"{side.number} {side.short}", *map(number, spot)) for side, spot in points
-        ),
     )
 
 
-def _point(
-    side: Side, at: Sequence[float], nodeid: str, told: Sequence[float]
-) -> Point:
+def _point(side: Side, at: Sequence[float], nodeid: str) -> Point:
     """Return the point of a model, in the colour of its verdict on a case."""
     tone = side_by_side.word(side, nodeid) if nodeid in side.results else ""
-    return Point(
-        at=(at[0], at[1]),
-        title=f"{side.short}: {', '.join(map(number, told))}",
-        kind=tone.replace(" ", "-"),
-        label=str(side.number),
-    )
+    name = f"{side.number} {side.short}"
+    return Point((at[0], at[1]), name, tone, str(side.number))
 
 
 def _scale_plots(comparison: Comparison) -> list[Plot]:
@@ -170,7 +164,7 @@ def _size_plot(
     for side, value in points:
         spot = math.log10(side.parameters), value
         families.setdefault(side.family, []).append(spot)
-        drawn.append(_point(side, spot, nodeid, [value]))
+        drawn.append(_point(side, spot, nodeid))
     sizes = [point.at[0] for point in drawn]
     return Plot(
         name=f"scale-{at + 1}",
