@@ -22,15 +22,13 @@ def fact_plots(run: Run, baseline: Mapping[str, Table]) -> Iterator[Plot]:
     yield from _diagram(_calibration(tables.values()), _calibration(compared))
 
 
-def _column(table: Table, name: str) -> Iterator[tuple[Outcome, float]]:
-    """Yield the rows that have a value in a column; those of MONITOR that were left out have none."""
-    if name not in table.columns:
-        return
-    at = table.columns.index(name)
-    used = table.columns.index("kept") if "kept" in table.columns else None
-    for row in table.rows:
-        if used is None or row.values[used]:
-            yield row, row.values[at]
+def _values(tables: Iterable[Table]) -> Iterator[tuple[Outcome, dict[str, float]]]:
+    """Yield rows with their values by column, but for those that MONITOR left out."""
+    for table in tables:
+        for row in table.rows:
+            values = dict(zip(table.columns, row.values, strict=False))
+            if values.get("kept", 1):
+                yield row, values
 
 
 def _bin(probability: float) -> int:
@@ -40,7 +38,7 @@ def _bin(probability: float) -> int:
 def _anchors(tables: Sequence[Table], baseline: Sequence[Table]) -> Iterator[Plot]:
     """Yield the distribution of the anchors' probabilities, as Figure 10 of the paper on MONITOR."""
     now, before = (
-        [value for table in of for _, value in _column(table, "anchor")]
+        [values["anchor"] for _, values in _values(of) if "anchor" in values]
         for of in (tables, baseline)
     )
     if not now:
@@ -128,14 +126,10 @@ def _diagram(now: Sequence[_Bin], before: Sequence[_Bin]) -> Iterator[Plot]:
 def _calibration(tables: Iterable[Table]) -> list[_Bin]:
     """Return the bins of the answers' own probabilities."""
     sums = [[0.0, 0.0, 0.0] for _ in range(_BINS)]
-    for table in tables:
-        if not {"correct", "answered", "answer_prob"} <= set(table.columns):
-            continue
-        right, answered = map(table.columns.index, ("correct", "answered"))
-        for row, sure in _column(table, "answer_prob"):
-            # A question without an answer is never answered right.
-            if row.values[answered] and row.expected:
-                added = (1.0, sure, row.values[right])
-                at = _bin(sure)
-                sums[at] = [old + new for old, new in zip(sums[at], added, strict=True)]
+    for row, values in _values(tables):
+        # A question without an answer is never answered right.
+        if "answer_prob" in values and values.get("answered") and row.expected:
+            added = (1.0, values["answer_prob"], values["correct"])
+            at = _bin(values["answer_prob"])
+            sums[at] = [old + new for old, new in zip(sums[at], added, strict=True)]
     return [(int(n), p / (n or 1), r / (n or 1)) for n, p, r in sums]
