@@ -22,11 +22,8 @@ from pytest_kbrel.reports.terminal import failure_text
 # With what the names of our properties begin.
 PREFIX = "kb_"
 _LONGEST = 200
-_OUTPUT = "system-out"
 # The complement of XML 1.0's Char production.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-Properties = Sequence[tuple[str, str]]
 
 
 def xml_text(text: str, limit: int = _LONGEST) -> str:
@@ -116,32 +113,12 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
     )
 
 
-def place_properties(
-    testcase: Element, properties: Properties, *, as_properties: bool
-) -> None:
-    """Add the properties of a case to its element: as lines ``name=value`` of its output, or as properties.
-
-    The lines stand above the output that is there: readers such as GitLab's expect one output a case.
-    """
-    if not properties:
-        return
-    if as_properties:
-        parent = testcase.find("properties")
-        if parent is None:
-            parent = Element("properties")
-            testcase.insert(0, parent)
-        for name, value in properties:
-            SubElement(parent, "property", name=name, value=value)
-        return
-    output = testcase.find(_OUTPUT)
-    if output is None:
-        output = SubElement(testcase, _OUTPUT)
-    lines = "".join(f"{name}={value}\n" for name, value in properties)
-    output.text = lines + (output.text or "")
-
-
 def move_properties(testcase: Element) -> None:
-    """Move our properties of a case into its output; those that the user's own test recorded stay."""
+    """Move our properties of a case into its output, a line ``name=value`` each.
+
+    Those that the user's own test recorded stay. The lines stand above the output that is there: readers such
+    as GitLab's expect one output a case.
+    """
     parent = testcase.find("properties")
     if parent is None:
         return
@@ -150,8 +127,18 @@ def move_properties(testcase: Element) -> None:
         parent.remove(one)
     if not len(parent):
         testcase.remove(parent)
-    pairs = [(one.get("name", ""), one.get("value", "")) for one in ours]
-    place_properties(testcase, pairs, as_properties=False)
+    output = testcase.find("system-out")
+    if output is None and ours:
+        output = SubElement(testcase, "system-out")
+    if output is not None:
+        lines = (f"{one.get('name')}={one.get('value')}\n" for one in ours)
+        output.text = "".join(lines) + (output.text or "")
+
+
+def _add_properties(parent: Element, properties: Sequence[tuple[str, str]]) -> None:
+    holder = SubElement(parent, "properties")
+    for name, value in properties:
+        SubElement(holder, "property", name=name, value=value)
 
 
 def write_junit(
@@ -165,7 +152,7 @@ def write_junit(
     """Write the cases of a run as pytest's ``--junitxml`` has them; ``failing`` verdicts are failures."""
     root = Element("testsuites", name="pytest tests")
     suite = SubElement(root, "testsuite", name="pytest")
-    place_properties(suite, suite_properties(run), as_properties=True)
+    _add_properties(suite, suite_properties(run))
     cases = view.ordered(run)
     for case in cases:
         testcase = SubElement(
@@ -175,6 +162,7 @@ def write_junit(
             name=xml_text(case.id, 0),
             time=f"{case.duration:.3f}",
         )
+        _add_properties(testcase, case_properties(case))
         if case.waiver is not None and case.waived:
             reason = xml_text(phrases.waiver_reason(case.waiver))
             SubElement(testcase, "skipped", type="pytest.xfail", message=reason)
@@ -182,7 +170,8 @@ def write_junit(
             text = failure_text(case, baseline_name=baseline_name)
             lines = [xml_text(line) for line in text.splitlines()]
             SubElement(testcase, "failure", message=lines[0]).text = "\n".join(lines)
-        place_properties(testcase, case_properties(case), as_properties=as_properties)
+        if not as_properties:
+            move_properties(testcase)
     for name, tag in (("failures", "failure"), ("skipped", "skipped")):
         suite.set(name, str(len(suite.findall(f"testcase/{tag}"))))
     suite.set("errors", "0")

@@ -55,7 +55,11 @@ def summary_markdown(run: Run) -> str:
     head = [f"## Knowledge gates: {view.verdict(run)}", *headlines(run, markdown_text)]
     heading = "| verdict | case | n | metrics |\n|---|---|--:|---|"
     told = why(reasons.deciding(run), run, markdown_text)
-    pairs, notes = _correlations(run), _notes(run)
+    pairs = (
+        f"{one.x} and {one.y}: {phrases.correlation_text(one, other)}"
+        for one, other in view.correlation_pairs(run)
+    )
+    listed = [f"- {markdown_text(pair)}" for pair in pairs]
     whole, brief = [*_case_blocks(run, SHOWN_FACTS)], [*_case_blocks(run, 0)]
     first = [
         Part(0, "\n\n".join(head) + "\n", end=""),
@@ -64,8 +68,8 @@ def summary_markdown(run: Run) -> str:
     ]
     last = [
         _part(3, heading, _table(run), "case", 0.3),
-        _part(4, "### Correlations over slices\n", pairs, "pair", 0.05),
-        _part(4, "### About this run\n", notes, "note", 0.1),
+        _part(4, "### Correlations over slices\n", listed, "pair", 0.05),
+        _part(4, "### About this run\n", _notes(run), "note", 0.1),
     ]
     detailed = len(whole)
     while True:
@@ -120,11 +124,8 @@ def why(cases: Iterable[CaseResult], run: Run, text: Escape) -> Iterator[str]:
 def _in_order(run: Run) -> list[CaseResult]:
     """Return the cases as their reasons are told, then the others, those that were not run last."""
     told = reasons.deciding(run)
-    ids = {case.nodeid for case in told}
     others = [
-        case
-        for case in (*view.aggregates(run), *view.slices(run))
-        if case.nodeid not in ids
+        case for case in (*view.aggregates(run), *view.slices(run)) if case not in told
     ]
     others.sort(
         key=lambda case: (case.verdict == "not run", SEVERITY.index(case.verdict))
@@ -214,9 +215,3 @@ def fact_table(changes: Sequence[Change], text: Escape) -> tuple[str, list[str]]
     cells = [[fact_cells(change)[name] for name in columns] for change in changes]
     rows = [f"| {' | '.join(map(text, row))} |" for row in cells]
     return f"\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", rows
-
-
-def _correlations(run: Run) -> Iterator[str]:
-    for pearson, spearman in view.correlation_pairs(run):
-        text = f"{pearson.x} and {pearson.y}: {phrases.correlation_text(pearson, spearman)}"
-        yield f"- {markdown_text(text)}"

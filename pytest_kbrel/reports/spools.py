@@ -6,7 +6,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_kbrel.errors import ResponseError
@@ -25,26 +24,18 @@ def append_exchanges(path: Path, exchanges: Iterable[Exchange]) -> None:
         stream.writelines(map(to_line, exchanges))
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Result of a join: ``torn`` are the spools whose last line a killed worker left unfinished.
-
-    ``counts`` is how many lines there were of each case by name, repeated ones too; those that say what the
-    model it is compared with answered do not count.
-    """
-
-    exchanges: int
-    torn: tuple[Path, ...]
-    counts: tuple[tuple[str, int], ...] = ()
-
-
-def join_spools(spools: Sequence[Path], output: Path, order: Sequence[str]) -> Joined:
+def join_spools(
+    spools: Sequence[Path], output: Path, order: Sequence[str]
+) -> tuple[list[Path], Counter[str]]:
     """Merge workers' spools into one file: cases as in ``order``, each case's exchanges as they were made.
 
     Cases that ``order`` lacks follow by name. An exchange recorded twice, because its case ran again, is kept
     once, with the later response. A missing spool is that of a worker that had nothing to do. A torn last
     line is left out and reported; a line broken elsewhere is a ``ResponseError``. Where which line stands
     is written down in a temporary file: memory does not grow with the spools.
+
+    Returns the spools whose last line a killed worker left unfinished, and how many lines there were of each
+    case, repeated ones too, but not those that say what the model it is compared with answered.
     """
     present = [spool for spool in spools if spool.exists()]
     torn: list[Path] = []
@@ -58,7 +49,6 @@ def join_spools(spools: Sequence[Path], output: Path, order: Sequence[str]) -> J
             cases = _indexed(index, present, torn, counts)
             streams = [stack.enter_context(spool.open("rb")) for spool in present]
             rank = {case: at for at, case in enumerate(order)}
-            written = 0
             with new_file(output, force=True) as joined:
                 for case in sorted(
                     cases, key=lambda name: (rank.get(name, len(rank)), name)
@@ -69,12 +59,11 @@ def join_spools(spools: Sequence[Path], output: Path, order: Sequence[str]) -> J
                     ):
                         streams[spool].seek(at)
                         joined.buffer.write(streams[spool].readline())
-                        written += 1
         except sqlite3.Error as error:
             raise ResponseError(
                 f"{output}: the spools cannot be joined: {error}"
             ) from None
-    return Joined(exchanges=written, torn=tuple(torn), counts=tuple(counts.items()))
+    return torn, counts
 
 
 def _indexed(

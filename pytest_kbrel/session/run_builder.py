@@ -398,14 +398,14 @@ def join_responses(
     """Join the workers' responses in ``parts`` into one file in ``directory``; yield problems in words."""
     directory.mkdir(parents=True, exist_ok=True)
     order = [case.nodeid for case in cases]
-    joined = join_spools(sorted(parts.glob("*.jsonl")), directory / RESPONSES, order)
-    if joined.torn:
-        workers = ", ".join(path.stem for path in joined.torn)
+    spools = sorted(parts.glob("*.jsonl"))
+    torn, counts = join_spools(spools, directory / RESPONSES, order)
+    if torn:
+        workers = ", ".join(path.stem for path in torn)
         yield f"the last response of {workers} is torn and left out"
-    counts = dict(joined.counts)
     for case in cases:
         # A case that ran again has more.
-        if (recorded := counts.get(case.nodeid, 0)) < case.requests:
+        if (recorded := counts[case.nodeid]) < case.requests:
             yield f"{case.nodeid}: only {recorded} of its {case.requests} responses are recorded"
 
 

@@ -15,8 +15,11 @@ from pytest_kbrel.cli.compare.models import (
     size_in,
 )
 from pytest_kbrel.cli.compare.side_by_side import side_by_side
-from pytest_kbrel.reports.html.comparison import MOST_MODELS, comparison_html
-from pytest_kbrel.reports.html.model_plots import size_text
+from pytest_kbrel.reports.html.comparison import (
+    MOST_MODELS,
+    comparison_html,
+    size_text,
+)
 from pytest_kbrel.reports.html.page import LARGEST, report_html
 from tests.made_comparisons import comparison_of
 from tests.reports import conftest as runs
@@ -152,7 +155,7 @@ def test_figures_are_drawn_against_each_other_and_against_the_size():
     )
     assert scatter.partition("</svg>")[0].count("<circle") == 4
     assert "Pearson -0.958 (p = 0.042), Spearman -1.000 (p = 0.083), n = 4" in scatter
-    assert "<title>c: 0.470, 0.390</title>" in scatter
+    assert "<title>4 c: MONITOR 0.470, accuracy 0.390</title>" in scatter
     drawing = scale.partition("</svg>")[0]
     # One family has two sizes, and of one model the size is not known.
     assert (drawing.count("<circle"), drawing.count('class="trace"')) == (3, 1)

@@ -147,8 +147,9 @@ def test_published_models_stand_behind_the_run_in_the_same_setting(
     assert list(plots) == ["published-ncr-four-shot"]
     plot = plots["published-ncr-four-shot"]
     assert drawn(plot).count('class="point paper"') == 1
-    assert "four-shot &lt;model&gt;: 0.300, 0.400" in drawn(plot)
-    assert plot.rows[0] == ("this run", "0.100", "0.200")
+    assert "four-shot &lt;model&gt;: NCR 0.300, UR 0.400" in drawn(plot)
+    row = '<th scope="row">this run</th><td>0.100</td><td>0.100</td><td>0.200</td>'
+    assert row in drawn(plot)
 
 
 def test_drawings_escape_what_they_are_told():

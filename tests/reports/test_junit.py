@@ -11,7 +11,6 @@ from pytest_kbrel.catalogue.verdicts import failing
 from pytest_kbrel.reports.junit import (
     case_properties,
     move_properties,
-    place_properties,
     suite_properties,
     write_junit,
     xml_text,
@@ -72,9 +71,10 @@ def test_names_stay_whole_that_two_cases_may_share_the_beginning_of(
 
 def test_lines_stand_above_the_output_of_the_test_itself():
     case = ElementTree.fromstring(
-        "<testcase><failure/><system-out>theirs</system-out></testcase>"
+        '<testcase><properties><property name="kb_n" value="1"/><property name="kb_x" value="a=b"/>'
+        "</properties><failure/><system-out>theirs</system-out></testcase>"
     )
-    place_properties(case, [("kb_n", "1"), ("kb_x", "a=b")], as_properties=False)
+    move_properties(case)
     assert case.findtext("system-out") == "kb_n=1\nkb_x=a=b\ntheirs"
     assert [part.tag for part in case] == ["failure", "system-out"]
 

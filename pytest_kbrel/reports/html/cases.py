@@ -19,7 +19,7 @@ from pytest_kbrel.records import (
     Run,
     Scored,
 )
-from pytest_kbrel.reports import reasons, view
+from pytest_kbrel.reports import view
 from pytest_kbrel.reports.changes import examples
 from pytest_kbrel.reports.formatting import end_of
 from pytest_kbrel.reports.responses import from_line, numbered
@@ -61,7 +61,7 @@ def worst_facts(run: Run, responses: Path | None) -> dict[str, tuple[WorstFact, 
     Facts that were lost come first, then those that are wrong. Only the lines of these facts are read as
     JSON: a run may have hundreds of thousands.
     """
-    cases = sorted(view.slices(run), key=reasons.failed_first)
+    cases = view.slices(run)
     most = max(1, min(_MOST_FACTS, _ALL_FACTS // max(1, len(cases))))
     chosen = {case.nodeid: _chosen(case, most) for case in cases}
     exchanges = (

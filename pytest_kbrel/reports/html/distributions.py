@@ -10,6 +10,7 @@ from pytest_kbrel.reports.formatting import count, number
 from pytest_kbrel.reports.html.svg import Plot
 
 _BINS = 10
+_NAMES = [f"{at / _BINS:.1f} to {(at + 1) / _BINS:.1f}" for at in range(_BINS)]
 _SOLID = 0.8
 
 
@@ -18,39 +19,26 @@ def fact_plots(run: Run, baseline: Mapping[str, Table]) -> Iterator[Plot]:
     tables = {case.nodeid: case.table for case in view.slices(run) if case.table.rows}
     compared = [baseline[key] for key in tables if key in baseline]
     yield from _anchors([*tables.values()], compared)
-    # A question without an answer is never answered right.
-    answerable = {
-        key: table
-        for key, table in tables.items()
-        if any(row.expected for row in table.rows)
-    }
-    compared = [baseline[key] for key in answerable if key in baseline]
-    yield from _diagram(_calibration(answerable.values()), _calibration(compared))
+    yield from _diagram(_calibration(tables.values()), _calibration(compared))
 
 
-def _column(table: Table, name: str) -> Iterator[tuple[Outcome, float]]:
-    """Yield the rows that have a value in a column; those of MONITOR that were left out have none."""
-    if name not in table.columns:
-        return
-    at = table.columns.index(name)
-    used = table.columns.index("kept") if "kept" in table.columns else None
-    for row in table.rows:
-        if used is None or row.values[used]:
-            yield row, row.values[at]
+def _values(tables: Iterable[Table]) -> Iterator[tuple[Outcome, dict[str, float]]]:
+    """Yield rows with their values by column, but for those that MONITOR left out."""
+    for table in tables:
+        for row in table.rows:
+            values = dict(zip(table.columns, row.values, strict=False))
+            if values.get("kept", 1):
+                yield row, values
 
 
 def _bin(probability: float) -> int:
     return min(_BINS - 1, max(0, int(probability * _BINS)))
 
 
-def _bin_name(at: int) -> str:
-    return f"{at / _BINS:.1f} to {(at + 1) / _BINS:.1f}"
-
-
 def _anchors(tables: Sequence[Table], baseline: Sequence[Table]) -> Iterator[Plot]:
     """Yield the distribution of the anchors' probabilities, as Figure 10 of the paper on MONITOR."""
     now, before = (
-        [value for table in of for _, value in _column(table, "anchor")]
+        [values["anchor"] for _, values in _values(of) if "anchor" in values]
         for of in (tables, baseline)
     )
     if not now:
@@ -68,14 +56,14 @@ def _anchors(tables: Sequence[Table], baseline: Sequence[Table]) -> Iterator[Plo
         x="probability of the right answer",
         y="share of facts",
         bars=[
-            (share, f"{_bin_name(at)}: {number(share)}")
-            for at, share in enumerate(shares)
+            (share, f"{name}: {number(share)}")
+            for name, share in zip(_NAMES, shares, strict=True)
         ],
         lines=[("outline", outline)] if before else [],
         heads=("probability", "share", "baseline"),
         rows=tuple(
-            (_bin_name(at), number(shares[at]), number(others[at] if before else None))
-            for at in range(_BINS)
+            (name, number(share), number(other if before else None))
+            for name, share, other in zip(_NAMES, shares, others, strict=True)
         ),
     )
 
@@ -127,8 +115,10 @@ def _diagram(now: Sequence[_Bin], before: Sequence[_Bin]) -> Iterator[Plot]:
             "baseline's right",
         ),
         rows=tuple(
-            (_bin_name(at), *cells, shown[at + _BINS][2])
-            for at, cells in enumerate(shown[:_BINS])
+            (name, *cells, right)
+            for name, cells, (_, _, right) in zip(
+                _NAMES, shown, shown[_BINS:], strict=False
+            )
         ),
     )
 
@@ -136,13 +126,10 @@ def _diagram(now: Sequence[_Bin], before: Sequence[_Bin]) -> Iterator[Plot]:
 def _calibration(tables: Iterable[Table]) -> list[_Bin]:
     """Return the bins of the answers' own probabilities."""
     sums = [[0.0, 0.0, 0.0] for _ in range(_BINS)]
-    for table in tables:
-        if not {"correct", "answered", "answer_prob"} <= set(table.columns):
-            continue
-        right, answered = map(table.columns.index, ("correct", "answered"))
-        for row, sure in _column(table, "answer_prob"):
-            if row.values[answered]:
-                added = (1.0, sure, row.values[right])
-                at = _bin(sure)
-                sums[at] = [old + new for old, new in zip(sums[at], added, strict=True)]
+    for row, values in _values(tables):
+        # A question without an answer is never answered right.
+        if "answer_prob" in values and values.get("answered") and row.expected:
+            added = (1.0, values["answer_prob"], values["correct"])
+            at = _bin(values["answer_prob"])
+            sums[at] = [old + new for old, new in zip(sums[at], added, strict=True)]
     return [(int(n), p / (n or 1), r / (n or 1)) for n, p, r in sums]

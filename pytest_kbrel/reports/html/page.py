@@ -94,7 +94,6 @@ def environment() -> Environment:
         "meaning": _meaning,
     }
     made.globals |= {
-        "allowed": phrases.allowed,
         "columns_of": fact_columns,
         "fact_cells": fact_cells,
         "difference": formatting.difference,
@@ -271,8 +270,7 @@ def scale_of(value: MetricValue) -> Scale:
 
 
 def _prompt_lines(prompt: str) -> str:
-    lines = (
-        formatting.one_line(line, _LONGEST_PROMPT)
-        for line in prompt[:_LONGEST_PROMPT].split("\n")
+    lines = prompt[:_LONGEST_PROMPT].split("\n")
+    return "\n".join(map(formatting.one_line, lines)) + (
+        "\n…" if len(prompt) > _LONGEST_PROMPT else ""
     )
-    return "\n".join(lines) + ("\n…" if len(prompt) > _LONGEST_PROMPT else "")

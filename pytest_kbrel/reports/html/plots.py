@@ -27,8 +27,8 @@ from pytest_kbrel.reports.html.svg import (
 # Figures over all slices of models of a paper, by name of the model and setting it was asked in.
 Published = Mapping[tuple[str, str], Mapping[str, float]]
 _SHARES = {"accuracy": "right", "hallucination": "wrong", "missing": "missing"}
-# So many relations have a row, and so many a label: more hardly find a place.
-_MOST_RELATIONS, _MOST_LABELS = 60, 8
+# So many relations have a label: more hardly find a place.
+_MOST_LABELS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,6 @@ def _gate_on(case: CaseResult, name: str) -> GateResult | None:
         if gate.metric == name and GATE_RULES[gate.rule].relative
     ]
     return min(gates, key=lambda gate: SEVERITY.index(gate.verdict), default=None)
-
-
-def _tone(case: CaseResult) -> str:
-    return case.verdict.replace(" ", "-")
 
 
 def figure_plots(run: Run, published: Published) -> Iterator[Plot]:
@@ -160,12 +156,12 @@ def _shares(cases: Sequence[CaseResult], of: Literal["value", "baseline"]) -> Sh
 
 
 def _point(
-    x: MetricValue, y: MetricValue, title: str, kind: str, label: str = ""
+    x: MetricValue, y: MetricValue, name: str, kind: str, label: str = ""
 ) -> Point:
     is_paired = x.baseline is not None and y.baseline is not None
     return Point(
         at=(x.value or 0.0, y.value or 0.0),
-        title=title,
+        name=name,
         kind=kind,
         label=label,
         before=(x.baseline or 0.0, y.baseline or 0.0) if is_paired else None,
@@ -175,18 +171,14 @@ def _point(
 def _framing(run: Run) -> Iterator[Plot]:
     """Yield PFD against IRD, a point a relation."""
     points: list[Point] = []
-    rows: list[tuple[str, ...]] = []
     for case in sorted(view.slices(run), key=reasons.failed_first):
         known = _known(case, "pfd", "ird")
         if len(known) < 2:
             continue
         pfd, ird = known
         name = view.relation_title(case.slice, case.label)
-        words = f"{name}: PFD {number(pfd.value)}, IRD {number(ird.value)}"
         label = case.slice if len(points) < _MOST_LABELS else ""
-        points.append(_point(pfd, ird, words, _tone(case), label))
-        figures = (pfd.value, pfd.baseline, ird.value, ird.baseline)
-        rows.append((name, *map(number, figures)))
+        points.append(_point(pfd, ird, name, case.verdict, label))
     if not points:
         return
     yield Plot(
@@ -194,13 +186,11 @@ def _framing(run: Run) -> Iterator[Plot]:
         title="PFD against IRD",
         note=f"A point is one of {count(len(points), 'relation')} in this run, its ring the baseline's. "
         "Nearer to the lower left is steadier. Colour is the case's verdict.",
-        # Failed relations come last, so that nothing covers them.
-        points=points[::-1],
+        points=points,
         about=f"PFD against IRD of {len(points)} relations; the baseline's are rings",
         x="PFD: how much the wording matters",
         y="IRD: how much a wrong context matters",
-        heads=("relation", "PFD", "baseline's", "IRD", "baseline's"),
-        rows=tuple(rows[:_MOST_RELATIONS]),
+        heads=("relation", "PFD", "IRD"),
     )
 
 
@@ -223,13 +213,9 @@ def _beside_published(run: Run, published: Published, x: str, y: str) -> Iterato
             continue
         setting = _prompt_of(case)
         models = [
-            (name, (figures[x], figures[y]))
+            Point((figures[x], figures[y]), name, "paper")
             for (name, asked), figures in published.items()
             if asked == setting and {x, y} <= set(figures)
-        ]
-        papers = [
-            Point(at, f"{name}: {number(at[0])}, {number(at[1])}", "paper")
-            for name, at in models
         ]
         across, up = known
         yield Plot(
@@ -240,11 +226,6 @@ def _beside_published(run: Run, published: Published, x: str, y: str) -> Iterato
             about=f"{titles[0]} against {titles[1]} beside {len(models)} published models",
             x=f"{titles[0]}, known facts",
             y=f"{titles[1]}, unseen knowledge",
-            points=[*papers, _point(across, up, "this run", _tone(case))],
+            points=[_point(across, up, "this run", case.verdict), *models],
             heads=("model", *titles),
-            rows=(
-                ("this run", number(across.value), number(up.value)),
-                ("baseline", number(across.baseline), number(up.baseline)),
-                *((name, *map(number, at)) for name, at in models),
-            ),
         )

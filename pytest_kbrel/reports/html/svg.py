@@ -20,7 +20,7 @@ class Point:
     """A point of a plot. ``before`` is where the baseline has it, ``kind`` its style."""
 
     at: Spot
-    title: str
+    name: str
     kind: str = ""
     label: str = ""
     before: Spot | None = None
@@ -30,8 +30,10 @@ class Point:
 class Plot:
     """A drawing with what is written around it. ``rows`` are its numbers, as texts, below their ``heads``.
 
+    Without rows they are those of the points, of which the heads then name what they are, x and y.
+
     Screen readers are told ``about``; ``x`` and ``y`` are the names of the axes. Drawn are ``bars``, (height,
-    title) each, that share the way from 0 to 1, then ``lines``, (style, spots) each, and ``points``, the last
+    title) each, that share the way from 0 to 1, then ``lines``, (style, spots) each, and ``points``, the first
     on top; or ``stacks`` instead: (name, facts, shares of the run, of its baseline) each, with a style a share.
     ``marks`` are those of an x axis that is not linear.
     """
@@ -43,7 +45,7 @@ class Plot:
     x: str
     y: str = ""
     heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str]] = ()
     bars: Sequence[tuple[float, str]] = ()
     lines: Sequence[tuple[str, Sequence[Spot]]] = ()
     points: Sequence[Point] = ()

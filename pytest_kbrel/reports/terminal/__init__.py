@@ -75,10 +75,8 @@ def _head(run: Run, width: int, verbosity: int, *, is_first: bool) -> Iterator[L
         yield from row(
             "model", f"{one_line(run.model.title)} ({where}){against}", width, _COLUMN
         )
-    if sentence := changes_headline(run):
-        yield from row("changes", sentence, width, _COLUMN, BOLD)
-    if sentence := view.not_excluded(run):
-        yield from row("open", sentence, width, _COLUMN)
+    yield from row("changes", changes_headline(run), width, _COLUMN, BOLD)
+    yield from row("open", view.not_excluded(run), width, _COLUMN)
     for role, who in view.helper_models(run):
         yield f"{role} {one_line(who)}", PLAIN
     if is_published(run.baseline):

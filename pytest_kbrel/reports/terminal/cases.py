@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pytest_kbrel.catalogue.verdicts import VERDICTS
-from pytest_kbrel.records import CaseResult, Change, Judgement, Run
+from pytest_kbrel.records import (
+    CaseResult,
+    Change,
+    GateResult,
+    Judgement,
+    MovedFact,
+    Run,
+)
 from pytest_kbrel.reports import phrases, reasons, view
 from pytest_kbrel.reports.changes import examples
-from pytest_kbrel.reports.formatting import answer_text, count, expected_text, one_line
-from pytest_kbrel.reports.moved_facts import moved_fact, moved_text
+from pytest_kbrel.reports.formatting import (
+    answer_text,
+    count,
+    end_of,
+    expected_text,
+    metric_title,
+    number,
+    one_line,
+)
 from pytest_kbrel.reports.terminal.lines import Line, row, wrapped
 
 # So many entries stand on the first screen.
@@ -19,7 +33,7 @@ _MOST_ENTRIES = 8
 _MOST_NAMES = 3
 # From how many cases on one reason is told once; the figures of failed and open cases differ.
 _ALIKE, _ALIKE_WITH_FIGURES = 2, 4
-_LONGEST_QUESTION, _LONGEST_ANSWER = 120, 60
+_LONGEST_QUESTION, _LONGEST_PROMPT, _LONGEST_ANSWER = 120, 160, 60
 _FIGURES = re.compile(r"\d[\d.,]*")
 
 
@@ -106,6 +120,56 @@ def example(case: CaseResult, run: Run) -> str:
     answer = answer_text(shown.answer, _LONGEST_ANSWER)
     expected = _right(expected_text(shown.expected, _LONGEST_ANSWER))
     return f"such as: {one_line(shown.question, _LONGEST_QUESTION)} {answer} {expected}"
+
+
+def moved_fact(
+    case: CaseResult, gate: GateResult, run: Run | None = None
+) -> MovedFact | None:
+    """Return the fact that moved what a gate is about; ``None`` where that is no figure of probabilities.
+
+    Of a figure over several cases of ``run`` it is one of the case whose figure got worse most.
+    """
+    of: Iterable[CaseResult] = [case]
+    if case.aggregate and run is not None:
+        members = {(case.suite, member) for member in case.members}
+        of = [one for one in run.cases if (one.suite, one.id) in members]
+    facts = [
+        (_harm(one, gate.metric), moved)
+        for one in of
+        for moved in one.moved
+        if moved.metric == gate.metric
+    ]
+    return max(facts, key=lambda pair: pair[0], default=(0.0, None))[1]
+
+
+def _harm(case: CaseResult, name: str) -> float:
+    """Return by how much the figure of a case got worse; without a baseline how bad it is."""
+    value = view.metric(case, name)
+    if value is None:
+        return 0.0
+    change = value.value if value.delta is None else value.delta
+    return (change or 0.0) * (-1 if value.better == "higher" else 1)
+
+
+def moved_text(moved: MovedFact) -> str:
+    """Return where the probability of a right answer moved, and what the model said there.
+
+    ``after a wrong context: Peru. Where is Oslo? Peru (right: Norway); probability of Norway 0.031, 0.982
+    after the right answer; its IRD 0.012 to 0.633``
+    """
+    context, _, frame = moved.place.cell.partition(":")
+    where = {"none": f"in frame {int(frame) + 1}", "positive": "after the right answer"}
+    expected = one_line(moved.expected.strip(), _LONGEST_ANSWER)
+    answer = answer_text(moved.place.answer, _LONGEST_ANSWER)
+    right = "" if expected.casefold() in answer.casefold() else f" (right: {expected})"
+    old = "" if moved.before is None else f"{number(moved.before)} to "
+    seen = f"probability of {expected} {old}{number(moved.now)}"
+    if moved.column != "anchor":
+        anchor = f"{number(moved.anchor)} after the right answer"
+        of_fact = f"its {metric_title(moved.column)} {old}{number(moved.now)}"
+        seen = f"probability of {expected} {number(moved.place.probability)}, {anchor}; {of_fact}"
+    prompt = end_of(moved.place.prompt, _LONGEST_PROMPT)
+    return f"{where.get(context, 'after a wrong context')}: {prompt} {answer}{right}; {seen}"
 
 
 def change_text(change: Change) -> str:

@@ -16,7 +16,7 @@ from pytest_kbrel.reports.formatting import (
     p_value,
     with_interval,
 )
-from pytest_kbrel.reports.moved_facts import moved_fact, moved_text
+from pytest_kbrel.reports.terminal.cases import moved_fact, moved_text
 from pytest_kbrel.reports.terminal.lines import row
 from pytest_kbrel.reports.view import metric
 

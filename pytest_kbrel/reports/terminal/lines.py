@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_kbrel.catalogue.verdicts import VERDICTS
 from pytest_kbrel.printing import wrap
-from pytest_kbrel.records import CaseResult, Run
-from pytest_kbrel.reports import phrases
 
 Line = tuple[str, dict[str, bool]]
 # The widest line, in columns: longer ones are hard to read.
@@ -31,12 +28,3 @@ def row(
         (f"{label if not at else '':<{column}}{line}", markup if not at else PLAIN)
         for at, line in enumerate(lines)
     ]
-
-
-def case_markup(case: CaseResult, run: Run) -> dict[str, bool]:
-    """Return the colour of a case's verdict; a waived failure looks like an undecided case."""
-    if case.verdict == "pass":
-        return PLAIN
-    return VERDICTS[
-        "inconclusive" if phrases.is_waived(case, run) else case.verdict
-    ].markup

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_kbrel.catalogue.metrics import BESIDE
+from pytest_kbrel.catalogue.verdicts import VERDICTS
 from pytest_kbrel.printing import cells, fit, format_table, pad
 from pytest_kbrel.records import CaseResult, Change, Run
 from pytest_kbrel.reports import phrases, view
@@ -22,7 +23,6 @@ from pytest_kbrel.reports.terminal.lines import (
     PLAIN,
     WIDEST,
     Line,
-    case_markup,
     wrapped,
 )
 from pytest_kbrel.reports.view import Group, metric
@@ -45,7 +45,7 @@ def _tables(run: Run, width: int) -> Iterator[Line]:
             for case in group.cases
         ]
         for text, told in table_lines(group, words, width - 2):
-            yield f"  {text}", PLAIN if told is None else case_markup(told, run)
+            yield f"  {text}", PLAIN if told is None else _markup(told, run)
         for case in group.cases:
             name = one_line(view.relation_title(case.slice, case.label))
             for metric_name in group.metrics:
@@ -64,7 +64,7 @@ def _aggregates(run: Run, width: int) -> Iterator[Line]:
     names = view.names(run)
     yield "Over all slices", BOLD
     for case in cases:
-        markup = case_markup(case, run)
+        markup = _markup(case, run)
         yield (
             f"  {one_line(names[case.nodeid])}  {phrases.verdict_words(case, run)}",
             markup,
@@ -104,6 +104,14 @@ def _change(change: Change) -> str:
     moved = cells["anchor"]
     parts = (change_text(change), moved and f"anchor {moved}", cells["from"])
     return "; ".join(filter(None, parts))
+
+
+def _markup(case: CaseResult, run: Run) -> dict[str, bool]:
+    """Return the colour of a case's verdict; a waived failure looks like an undecided case."""
+    if case.verdict == "pass":
+        return PLAIN
+    word = "inconclusive" if phrases.is_waived(case, run) else case.verdict
+    return VERDICTS[word].markup
 
 
 @dataclass(frozen=True, slots=True)
