@@ -66,7 +66,11 @@ def check_weights(spec: ModelSpec, folder: Path) -> tuple[Finding, Mapping[str, 
     if len(files) > 1:
         state += f" and {len(files) - 1} more"
     unread = ", ".join(unread_weights(folder))
-    note = f"weights beside those that were loaded: {unread}" if unread else ""
+    note = (
+        f"warning: other weights lie beside those that were loaded: {unread}"
+        if unread
+        else ""
+    )
     return Finding(part="weights", state=state, note=note), formats
 
 

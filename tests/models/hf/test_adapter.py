@@ -187,15 +187,25 @@ def test_an_adapter_that_does_not_fit_as_a_whole_is_refused(base, adapter, made,
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_other_kinds_of_adapters_must_change_something_too(base, adapter, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("IA3Config", {"feedforward_modules": []}),
+        # Its product of mirrors is the identity but for rounding.
+        ("HRAConfig", {"r": 4}),
+    ],
+)
+def test_other_kinds_of_adapters_must_change_something_too(
+    base, tmp_path, kind, settings
+):
     peft = pytest.importorskip("peft")
     model = transformers.AutoModelForCausalLM.from_pretrained(base)
-    settings = peft.IA3Config(
-        target_modules=["k_proj"], feedforward_modules=[], task_type="CAUSAL_LM"
+    config = getattr(peft, kind)(
+        target_modules=["k_proj"], task_type="CAUSAL_LM", **settings
     )
-    peft.get_peft_model(model, settings).save_pretrained(tmp_path / "ones")
-    with pytest.raises(ModelError, match="ones changes nothing"):
-        opened(base, tmp_path / "ones")
+    peft.get_peft_model(model, config).save_pretrained(tmp_path / "untrained")
+    with pytest.raises(ModelError, match="untrained changes nothing"):
+        opened(base, tmp_path / "untrained")
 
 
 @pytest.mark.filterwarnings("ignore")
