@@ -148,7 +148,8 @@ _CHECKED = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 def load_model(spec: VllmSpec) -> VllmModel:
     """Load as :func:`pytest_kbrel.models.vllm.load`, whose checks have passed."""
     # vLLM is given the folder whose files are digested here, and finds nothing else under a name.
-    folder = _folder(spec.checkpoint)
+    with quiet():
+        folder = _folder(spec.checkpoint)
     check_folder(folder)
     files = record_files(spec.checkpoint)
     checkpoint = dataclasses.replace(spec.checkpoint, path=str(folder), revision="")
