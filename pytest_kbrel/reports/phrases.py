@@ -320,12 +320,10 @@ def is_uncollected(run: Run) -> bool:
 def not_run_note(run: Run) -> str:
     """Return how many cases the session stopped before; empty where it came to all."""
     stopped = verdict_counts(run)["not run"]
+    if not stopped:
+        return ""
     them = "it" if stopped == 1 else "them"
-    return (
-        f"{count(stopped, 'case')} not run: the session stopped before {them}"
-        if stopped
-        else ""
-    )
+    return f"{count(stopped, 'case')} not run: the session stopped before {them}"
 
 
 def unmeasured_note(case: CaseResult) -> str:

@@ -55,7 +55,7 @@ class WorstFact:
     asked: tuple[Asked, ...]
 
 
-def worst_facts(run: Run, responses: Path | None) -> dict[str, tuple[WorstFact, ...]]:
+def worst_facts(run: Run, responses: Path | None) -> dict[str, list[WorstFact]]:
     """Return the worst facts of each case by node id; without ``responses`` no questions are listed.
 
     Facts that were lost come first, then those that are wrong. Only the lines of these facts are read as
@@ -64,19 +64,16 @@ def worst_facts(run: Run, responses: Path | None) -> dict[str, tuple[WorstFact, 
     cases = view.slices(run)
     most = max(1, min(_MOST_FACTS, _ALL_FACTS // max(1, len(cases))))
     chosen = {case.nodeid: _chosen(case, most) for case in cases}
-    exchanges = (
-        _exchanges(responses, chosen)
-        if responses is not None and responses.is_file()
-        else {}
-    )
-    worst: dict[str, tuple[WorstFact, ...]] = {}
+    exchanges: dict[tuple[str, str], list[Exchange]] = {}
+    if responses is not None and responses.is_file():
+        exchanges = _exchanges(responses, chosen)
+    worst: dict[str, list[WorstFact]] = {case.nodeid: [] for case in cases}
     for case in cases:
-        facts = []
         for row, change in chosen[case.nodeid]:
             values = dict(zip(case.table.columns, row.values, strict=False))
             asked = _asked(exchanges.get((case.nodeid, row.fact_id), ()), values, row)
-            facts.append(WorstFact(row, change, tuple(islice(asked, _MOST_PARTS))))
-        worst[case.nodeid] = tuple(facts)
+            fact = WorstFact(row, change, tuple(islice(asked, _MOST_PARTS)))
+            worst[case.nodeid].append(fact)
     return worst
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.verdicts import VERDICTS
 from pytest_kbrel.printing import cells, fit, format_table, pad
-from pytest_kbrel.records import CaseResult, Change, Run
+from pytest_kbrel.records import CaseResult, Run
 from pytest_kbrel.reports import phrases, view
 from pytest_kbrel.reports.changes import changed_facts, fact_cells
 from pytest_kbrel.reports.formatting import (
@@ -32,9 +32,8 @@ SHOWN_FACTS = 3
 
 def full_tables(run: Run, width: int) -> Iterator[Line]:
     """Yield all tables with what belongs to them; a blank line ends each."""
-    yield from _tables(run, width)
-    yield from _aggregates(run, width)
-    yield from _facts(run, width)
+    for tables in (_tables, _aggregates, _facts):
+        yield from tables(run, width)
 
 
 def _tables(run: Run, width: int) -> Iterator[Line]:
@@ -90,20 +89,16 @@ def _facts(run: Run, width: int) -> Iterator[Line]:
     yield "Lost and gained facts", BOLD
     for word, changes in (("lost", moved.lost), ("gained", moved.gained)):
         for change in changes[:SHOWN_FACTS]:
-            yield from wrapped(f"{word:<6}  {_change(change)}", width, indent="  ")
+            told = fact_cells(change)
+            anchor = told["anchor"] and f"anchor {told['anchor']}"
+            parts = filter(None, (change_text(change), anchor, told["from"]))
+            yield from wrapped(f"{word:<6}  {'; '.join(parts)}", width, "  ")
         if len(changes) > SHOWN_FACTS:
             yield (
                 f"  {word:<6}  {len(changes) - SHOWN_FACTS} more in report.html and report.json",
                 PLAIN,
             )
     yield "", PLAIN
-
-
-def _change(change: Change) -> str:
-    cells = fact_cells(change)
-    moved = cells["anchor"]
-    parts = (change_text(change), moved and f"anchor {moved}", cells["from"])
-    return "; ".join(filter(None, parts))
 
 
 def _markup(case: CaseResult, run: Run) -> dict[str, bool]:
