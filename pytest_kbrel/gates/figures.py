@@ -426,6 +426,8 @@ def at_worst(table: Table, ends: Mapping[str, float], before: Table | None) -> T
     A reply that is missing says nothing for a model: neither that it is unsure nor, where it picks no option,
     that it does not keep to a wrong answer. What was missing ``before`` stays, as does what MONITOR scores.
     """
+    if "choices_unread" not in table.columns and not any(map(is_empty, table.rows)):
+        return table
     olds = {} if before is None else {row.fact_id: row for row in before.rows}
     rows = []
     for row in table.rows:
