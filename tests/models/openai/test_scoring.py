@@ -114,7 +114,7 @@ def test_over_chat_without_a_tokenizer_nothing_is_asked(openai_server):
     assert openai_server.calls == []
 
 
-TEMPLATE = "{% for m in messages %}<s>{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}</s>{% endif %}"
+TEMPLATE = "{% for m in messages %}<s>{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}<s>{% endif %}"
 
 
 @pytest.mark.parametrize(
