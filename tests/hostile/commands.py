@@ -108,7 +108,4 @@ ROWS = [
             ),
         )
     ),
-    command(
-        "comment", "a", "--link=javascript:x", printed="--link: found 'javascript:x'"
-    ),
 ]

@@ -218,7 +218,6 @@ ROWS = [
         what="requests to a script",
     ),
     exported("suites", "suites"),
-    exported("nowhere/requests.jsonl", "nowhere"),
     exported("/dev/null/x", "/dev/null/x"),
     *(answers(what, line, "bad.jsonl:1") for what, line in BAD_ANSWERS.items()),
     model("vllm/", "no checkpoint named"),
