@@ -215,6 +215,7 @@ def _not_run(
         )
         for key, case in _by_key(baseline).items()
         if key not in there
+        and not (candidate.is_blessed and isinstance(case, AggregateCase))
     ]
 
 
@@ -320,12 +321,13 @@ class RecordedOutcomes:
     """A recorded run with its outcomes: as a baseline (``run``), and its cases with their gates.
 
     ``aggregates`` are empty where nothing says which cases they are over, and gates where none were kept: a
-    blessed run has neither.
+    run that ``is_blessed`` has neither.
     """
 
     run: Baseline
     cases: tuple[CaseResult, ...]
     aggregates: tuple[AggregateCase, ...] = ()
+    is_blessed: bool = False
 
 
 def read_outcomes(source: str, rootdir: Path) -> RecordedOutcomes | str:
@@ -442,4 +444,4 @@ def _of_baseline(run: Baseline) -> RecordedOutcomes:
                 settings=case.settings,
             )
         )
-    return RecordedOutcomes(run=run, cases=tuple(cases))
+    return RecordedOutcomes(run=run, cases=tuple(cases), is_blessed=True)
