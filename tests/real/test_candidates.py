@@ -137,4 +137,4 @@ def test_an_adapter_that_was_never_trained_is_refused(gate, made, checkpoint):
     adapter = made(smollm2.idle)
     session = gate(f"--kb-model={checkpoint}", f"--kb-model-args=peft={adapter}")
     assert session.code == 4
-    assert "changes nothing: all its lora_B are zero" in session.printed
+    assert "changes nothing" in session.printed
