@@ -6,6 +6,7 @@ gives an item to, and large cases are asked by all of them.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from os import PathLike
 from typing import Any
 
@@ -43,11 +44,34 @@ class NextItem(pytest.Item):
 
 
 class AskAhead:
-    """pytest plugin of a worker that asks ahead."""
+    """pytest plugin of a worker that asks ahead.
+
+    It begins with its first item: xdist cannot deal items to a worker that died before.
+    """
+
+    def __init__(self) -> None:
+        self._has_asked = False
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> None:
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """Ask ahead of the first item."""
+        self._ask(item.session)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(
+        self, session: pytest.Session
+    ) -> Generator[None, object, object]:
+        """Ask also where there were more workers than items."""
+        outcome = yield
+        if not (session.shouldstop or session.shouldfail):
+            self._ask(session)
+        return outcome
+
+    def _ask(self, session: pytest.Session) -> None:
         """Run one item of each suite with its fixtures, not to decide its case but to ask those of the suite."""
+        if self._has_asked:
+            return
+        self._has_asked = True
         suites: dict[str, pytest.Item] = {}
         for item in filter(is_shared, session.items):
             suites.setdefault(item.nodeid.partition("::")[0], item)

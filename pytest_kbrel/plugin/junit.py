@@ -26,6 +26,10 @@ def complete_junit(
         return
     for name, value in properties:
         xml.add_global_property(name, value)
+    for reporter in xml.node_reporters.values():
+        # Of an item that a worker died before, and that another one has run since.
+        if not (reporter.nodes or reporter.duration):
+            xml.node_reporters_ordered.remove(reporter)
     if not as_properties:
         # A finished case returns the element that will be written. One that was cut short has no properties.
         for reporter in xml.node_reporters_ordered:

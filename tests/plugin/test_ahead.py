@@ -192,8 +192,9 @@ def test_what_a_killed_worker_was_told_is_not_put_to_the_model_again(
     assert pytester.runpytest(MODEL, "suites", "--kb-use-cache=serial").ret == 0
     one = files(pytester, report)
     pytester.makeconftest(f"ONCE = True\n{KILLED}")
-    split = pytester.runpytest_subprocess(MODEL, "suites", "-n2")
+    split = pytester.runpytest_subprocess(MODEL, "suites", "-n2", "--junitxml=two.xml")
     assert (pytester.path / "died").exists()
+    assert len(list(ET.parse(pytester.path / "two.xml").iter("testcase"))) == 1
     assert split.ret == 0, split.stdout.str()
     split.stdout.fnmatch_lines(["replacing crashed worker gw?"])
     assert files(pytester, report) == one
