@@ -93,7 +93,11 @@ def free_bytes(device: torch.device) -> int | None:
     For a CPU this is the least of the machine's free memory, the container's limit and the process's limit.
     """
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        # What torch's allocator holds and no tensor uses is free too.
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
+            device
+        )
+        return int(torch.cuda.mem_get_info(device)[0]) + unused
     return cpu_bytes() if device.type == "cpu" else None
 
 

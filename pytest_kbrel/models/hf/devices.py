@@ -93,6 +93,28 @@ def check_placement(spec: ModelSpec, model: Any) -> None:
         )
 
 
+def avoid_cudnn_attention(model: Any) -> None:
+    """Let torch compute a model's attention without cuDNN, which plans every new shape of a batch anew.
+
+    Nearly every shape of a run is new. The setting is torch's and global: it is put back behind each forward
+    pass.
+    """
+    before: list[bool] = []
+
+    def switch_off(*_: object) -> None:
+        is_on = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call,unused-ignore]
+        before.append(bool(is_on))
+        torch.backends.cuda.enable_cudnn_sdp(False)
+
+    def put_back(*_: object) -> None:
+        torch.backends.cuda.enable_cudnn_sdp(before.pop())
+
+    parts = [model, model.get_encoder()] if model.config.is_encoder_decoder else [model]
+    for part in parts:
+        part.register_forward_pre_hook(switch_off)
+        part.register_forward_hook(put_back, always_call=True)
+
+
 def is_offloaded(model: Any) -> bool:
     """Return True if some weights are brought to their device only while they are used."""
     return any(parameter.device.type == "meta" for parameter in model.parameters())

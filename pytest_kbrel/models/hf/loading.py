@@ -8,6 +8,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,7 +21,7 @@ from transformers.utils.hub import cached_file
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.checkpoint.files import INDEX, WEIGHTS, tokenizer_files
-from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
+from pytest_kbrel.models.checkpoint.fingerprint import fingerprint, tensor_digests
 from pytest_kbrel.models.checkpoint.integrity import FileRecord, record_files
 from pytest_kbrel.models.hf.adapter import check_adapter, with_adapter
 from pytest_kbrel.models.hf.checks import (
@@ -37,6 +38,7 @@ from pytest_kbrel.models.hf.checks import (
     notes_of,
 )
 from pytest_kbrel.models.hf.devices import (
+    avoid_cudnn_attention,
     check_device,
     check_placement,
     device_map_options,
@@ -92,7 +94,10 @@ def load_checkpoint(
         weights, formats = check_weights(spec, folder)
         findings.append(weights)
         findings += check_prompts(spec, folder, encoder)
-        model = _load_model(spec, config, device, formats, findings)
+        # Weights are hashed while they are loaded.
+        with ThreadPoolExecutor(1) as thread:
+            hashing = thread.submit(tensor_digests, spec, folder)
+            model = _load_model(spec, config, device, formats, findings)
         findings.append(check_numbers(spec, model))
         findings.append(check_fit(spec, model, tokenizer))
         own = model.generation_config
@@ -107,10 +112,16 @@ def load_checkpoint(
             from pytest_kbrel.reference.derive import derive
 
             derive(model, spec.derived)
+        avoid_cudnn_attention(model)
         if onednn_is_faster():
             use_onednn(model)
         described = fingerprint(
-            spec, folder, model, tokenizer, adds_bos=encoder.adds_bos
+            spec,
+            folder,
+            model,
+            tokenizer,
+            adds_bos=encoder.adds_bos,
+            digests=hashing.result(),
         )
     files.check()
     findings.append(
