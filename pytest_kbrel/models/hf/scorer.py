@@ -151,6 +151,8 @@ class Scorer:
             for number, answer in batch
             if not isinstance(answer, Failed)
         }
+        if len(answers) < len(pairs):
+            raise RuntimeError(trial.trouble)
         return [answers[number] for number in range(len(pairs))]
 
     def _plain(self, pairs: Sequence[Pair]) -> list[Probabilities | Failed]:

@@ -71,7 +71,7 @@ def best_sharing_mode(
     except Exception as error:
         refused.append(f"shared batches: {describe_error(error)}")
         return "plain"
-    if not moved > _CLEARLY * max(allowed / _ROUNDINGS, tolerance(model)):
+    if not moved > _CLEARLY * allowed / _ROUNDINGS:
         refused.append(
             f"shared batches: another context moves a token by {moved:.2g} nats, and rounding by up to "
             f"{allowed:.2g}"
