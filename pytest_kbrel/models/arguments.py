@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
-from pytest_kbrel.bounds import Bounds, shown
+from pytest_kbrel.bounds import TOKENS, Bounds, shown
 from pytest_kbrel.errors import ModelError, nearest
+from pytest_kbrel.models.chat import ENABLE, MAX_THINKING_TOKENS, ChatArgs
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import parse
 
@@ -248,3 +250,67 @@ def parse_backend_args(
             raise ModelError(f"model-args: {argument} is refused: {rule.instead}")
         notes.append(f"model-args: {argument} is not used: {rule.instead}")
     return effective, notes
+
+
+CHAT_ARGS = (
+    "system_instruction",
+    "enable_thinking",
+    "chat_template_args",
+    "think_end_token",
+    "max_thinking_tokens",
+)
+"""The keys of ``--kb-model-args`` that say how prompts become messages; the first four are lm-eval's."""
+
+
+# What a template is filled in with by us, or by transformers, and is no variable of it.
+_OURS = frozenset(
+    (
+        "add_generation_prompt",
+        "chat_template",
+        "continue_final_message",
+        "conversation",
+        "messages",
+        "tokenize",
+    )
+)
+
+
+def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
+    """Read the keys of :data:`CHAT_ARGS`; others are left alone.
+
+    Raises :class:`ModelError` for template arguments that are no JSON object, for two values of
+    ``enable_thinking``, and for a text that is blank.
+    """
+    variables = json_object(args, "chat_template_args")
+    if ours := ", ".join(sorted(_OURS & variables.keys())):
+        raise ModelError(
+            f"model-args: chat_template_args: {ours} is no variable of a chat template"
+        )
+    thinking = flag(args, ENABLE)
+    inside = variables.pop(ENABLE, None)
+    if inside is not None and not isinstance(inside, bool):
+        raise ModelError(
+            f"model-args: chat_template_args: {ENABLE} is {inside!r}; allowed is true or false"
+        )
+    if None not in (thinking, inside) and thinking != inside:
+        raise ModelError(
+            f"model-args: {ENABLE}={thinking}, and chat_template_args says {inside}; give one of them"
+        )
+    for key in ("system_instruction", "think_end_token"):
+        if key in args and not args[key].strip():
+            raise ModelError(
+                f"model-args: {key} is blank; allowed is a text, or no {key}"
+            )
+    return ChatArgs(
+        system_instruction=args.get("system_instruction", ""),
+        enable_thinking=inside if thinking is None else thinking,
+        template_args=json.dumps(variables, sort_keys=True) if variables else "",
+        think_end_token=args.get("think_end_token", ""),
+        max_thinking_tokens=number(
+            args,
+            "max_thinking_tokens",
+            TOKENS,
+            "of tokens; enable_thinking=False asks for answers without a thought",
+        )
+        or MAX_THINKING_TOKENS,
+    )

@@ -3,9 +3,16 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.arguments import join_args, parse_args
-from pytest_kbrel.models.chat import CHAT_ARGS, parse_chat_args
-from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
+from pytest_kbrel.models.arguments import (
+    CHAT_ARGS,
+    join_args,
+    parse_args,
+    parse_chat_args,
+)
+from pytest_kbrel.models.checkpoint.spec import (
+    ModelSpec,
+    parse_spec,
+)
 from pytest_kbrel.models.openai.spec import parse_openai
 
 KEYS = ("dtype", "revision", *CHAT_ARGS)

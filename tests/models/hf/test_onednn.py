@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf import loading, onednn
 from pytest_kbrel.models.hf.onednn import onednn_is_faster, use_onednn
-from pytest_kbrel.models.hf.spec import parse_spec
 
 pytestmark = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available(), reason="this PyTorch has no oneDNN"

@@ -8,8 +8,13 @@ import pytest
 
 from pytest_kbrel import reference
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.checkpoint.spec import (
+    ModelSpec,
+    Placement,
+    check_path,
+    parse_spec,
+)
 from pytest_kbrel.models.hf import backend as hf
-from pytest_kbrel.models.hf.spec import ModelSpec, Placement, check_path, parse_spec
 from pytest_kbrel.models.registry import BACKENDS, read_spec
 
 

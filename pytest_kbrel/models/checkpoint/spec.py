@@ -8,10 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_kbrel.bounds import BATCH, DEVICE_NUMBER, TOKEN_ID, TOKENS
-from pytest_kbrel.errors import ModelError, nearest
-from pytest_kbrel.models.arguments import choice, flag, number, parse_backend_args
+from pytest_kbrel.errors import ModelError, NoFolderError, nearest
+from pytest_kbrel.models.arguments import (
+    CHAT_ARGS,
+    choice,
+    flag,
+    number,
+    parse_backend_args,
+    parse_chat_args,
+)
 from pytest_kbrel.models.base import Spec
-from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
+from pytest_kbrel.models.chat import ChatArgs
 from pytest_kbrel.models.checkpoint.files import (
     ADAPTER_WEIGHTS,
     base_of_adapter,
@@ -67,10 +74,6 @@ MODEL_ARGS = (
     ),
 )
 """The keys of ``--kb-model-args`` this version knows, in lm-eval's own words."""
-
-
-class NoFolderError(ModelError):
-    """A path or hub id leads nowhere, and no folder is called like it; it may be a misspelt backend."""
 
 
 @record
