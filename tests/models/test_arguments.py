@@ -51,11 +51,11 @@ def test_arguments_are_read_and_can_be_written_again(
         ("dtype", "dtype has no value"),
         ("dtype=a,dtype=b", "dtype is given twice"),
         ('system_instruction="Be brief', 'the quotation mark " is not closed'),
-        ('chat_template_args={"a": 1', "{ is not closed by }"),
+        ('chat_template_args={"a": 1', "chat_template_args: no JSON: Expecting"),
     ],
 )
 def test_arguments_of_another_form_are_refused(text: str, says: str) -> None:
-    with pytest.raises(ModelError, match=says.replace("{", r"\{").replace("}", r"\}")):
+    with pytest.raises(ModelError, match=says):
         parse_args(text, KEYS)
 
 

@@ -263,7 +263,7 @@ def test_where_a_checkpoint_goes(args, device, placement):
     ("args", "said"),
     [
         ("device_map=balance", "did you mean 'balanced'"),
-        ('device_map={"a": }', "device_map is not JSON"),
+        ('device_map={"a": }', "device_map: no JSON"),
         ("device_map={}", "it is empty"),
         ('device_map={"a": "gpu"}', "'a' goes to 'gpu'; allowed: cpu, disk, or a GPU"),
         ('device_map={"a": -1}', "'a' goes to -1"),
