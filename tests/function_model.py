@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-from pytest_kbrel.models.script import Probabilities, ScriptRule
 from pytest_kbrel.models.scripted import ScriptedModel
+from pytest_kbrel.models.scripted.script import (
+    Probabilities,
+    ScriptRule,
+)
 
 
 class FunctionModel(ScriptedModel):

@@ -18,6 +18,8 @@ PACKAGE = Path(pytest_kbrel.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
 # What size is counted in: neither comments nor line breaks nor indentation.
 COUNTED = {tokenize.NAME, tokenize.NUMBER, tokenize.STRING, tokenize.OP}
+# The most that there may be: of rooms, of floors, of floors within a room, and of a module's tokens.
+MOST_ROOMS, MOST_FLOORS, MOST_INNER_FLOORS, MOST_TOKENS = 30, 9, {"models": 5}, 4_000
 BEGIN, END = "<!-- rooms: python -m tests.house --write -->", "<!-- end of rooms -->"
 
 
@@ -121,6 +123,21 @@ def room_graph() -> dict[str, set[str]]:
     for name, (own, _) in imports().items():
         graph.setdefault(room_of(name), set()).update(room_of(target) for target in own)
     return {room: targets - {room} for room, targets in graph.items()}
+
+
+def inner_graph(room: str) -> dict[str, set[str]]:
+    """Return which other folders and modules each folder or module directly below a room imports.
+
+    The room's ``__init__`` is left out: it names what the others may import of the room.
+    """
+    graph: dict[str, set[str]] = {}
+    for name, (own, _) in imports().items():
+        of, _, inner = name.partition(".")
+        if of == room and inner:
+            part = graph.setdefault(room_of(inner), set())
+            targets = (target.partition(".") for target in own)
+            part |= {room_of(target) for of, _, target in targets if of == room}
+    return {part: targets - {part, ""} for part, targets in graph.items()}
 
 
 def floors(graph: dict[str, set[str]]) -> dict[str, int]:

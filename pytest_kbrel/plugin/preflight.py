@@ -28,6 +28,7 @@ from pytest_kbrel.models.registry import (
     args_for,
     backend_of,
     check_spec,
+    encoder_backend,
     unused_args,
 )
 from pytest_kbrel.outputs import why_unwritable
@@ -237,6 +238,13 @@ def check_suites(
             [case.id for suite in suites for case in suite.cases],
         )
     to_run = selected(suites, expected)
+    for case in to_run:
+        if encoder := case.settings.encoder:
+            folder = config.rootpath / Path(case.suite).parent
+            try:
+                encoder_backend(encoder, folder)
+            except KbrelError as error:
+                raise KbrelError(f"{case.suite}: retrieval: {error}") from None
     check_cases(settings, to_run)
     check_comparable(config, settings, baseline, suites, to_run)
     cases = sum(len(suite.cases) for suite in suites)
@@ -353,7 +361,7 @@ def check_args(settings: Settings, suites: Iterable[Suite]) -> None:
         helpers += [case.settings.writer] if case.settings.writer else []
         # An encoder on this machine takes none.
         encoder = case.settings.encoder
-        if encoder and backend_of(encoder).embedder:
+        if encoder and backend_of(encoder).is_served:
             helpers += [encoder]
     helpers = list(dict.fromkeys(helpers))
     taken = {

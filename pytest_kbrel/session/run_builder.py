@@ -229,17 +229,12 @@ def decide_aggregates(
             members = [f"{suite.path}::{member}" for member in aggregate.members]
             if not results.took_part(members):
                 continue
-            writers = dict.fromkeys(
-                case.settings.writer
-                for case in suite.cases
-                if case.id in aggregate.members
-            )
+            cases = [case for case in suite.cases if case.id in aggregate.members]
+            writers = dict.fromkeys(case.settings.writer for case in cases)
             reasons = incomparable(
                 model,
                 baseline,
-                judged=any(
-                    not member.startswith("monitor[") for member in aggregate.members
-                ),
+                judged=any(PROBES[case.probe].judged for case in cases),
                 judge=helpers.get(judge),
                 writers=[helpers[text] for text in writers if text in helpers],
             )

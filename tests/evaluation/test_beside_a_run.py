@@ -152,11 +152,15 @@ def test_cases_that_are_to_run_are_checked_and_arguments_that_are_typed(
     assert asked == [*checked, ["monitor[b]"]]
 
 
+ARGS = "seed=1,peft=x,base_url=http://localhost:9/v1"
+
+
 class Encoder:
     """Notes how it was opened."""
 
-    def __init__(self, spec: str, args: str, folder: Path) -> None:
-        self.opened, self.closed = (spec, args, folder), False
+    def __init__(self, spec: str, opened: Any) -> None:
+        assert opened.args[0] == spec
+        self.opened, self.closed = opened.args, False
 
     def close(self) -> None:
         self.closed = True
@@ -177,7 +181,7 @@ def test_an_encoder_is_opened_once_for_each_folder(
         "pytest_kbrel.probes.reliability.shots.with_shots",
         lambda case, by: similar.append(by) or case,
     )
-    actual = Retrieval(tmp_path, "seed=1,peft=x,base_url=http://localhost:9/v1")
+    actual = Retrieval(tmp_path, ARGS)
 
     def case(suite: str, **settings: str) -> Any:
         return made_case(
@@ -195,9 +199,9 @@ def test_an_encoder_is_opened_once_for_each_folder(
     ):
         assert actual.with_examples(one) is one
     assert [encoder.opened for encoder in opened] == [
-        ("hf/e", "peft=x", tmp_path / "x"),
-        ("hf/e", "peft=x", tmp_path / "y"),
-        ("openai/e", "seed=1,base_url=http://localhost:9/v1", tmp_path / "x"),
+        ("hf/e", ARGS, tmp_path / "x"),
+        ("hf/e", ARGS, tmp_path / "y"),
+        ("openai/e", ARGS, tmp_path / "x"),
     ]
     assert len(similar) == 5
     actual.close()

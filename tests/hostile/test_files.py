@@ -17,16 +17,16 @@ from pytest_kbrel.errors import KbrelError, ModelError, StoreError
 from pytest_kbrel.facts.files import read_relations
 from pytest_kbrel.facts.question_set.dump import Dump, _header
 from pytest_kbrel.facts.readers import FORMATS, Relations, read, read_own_facts
+from pytest_kbrel.models.arguments import parse_chat_args
 from pytest_kbrel.models.base import check_size
 from pytest_kbrel.models.cache.store import FILE, Store
-from pytest_kbrel.models.chat import parse_chat_args
 from pytest_kbrel.models.checkpoint.files import (
     digest_of_tensors,
     read_config,
     weight_files,
 )
-from pytest_kbrel.models.hf.spec import parse_spec
-from pytest_kbrel.models.script import read_script
+from pytest_kbrel.models.checkpoint.spec import parse_spec
+from pytest_kbrel.models.scripted.script import read_script
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from pytest_kbrel.reports.json_report import read_report
 from pytest_kbrel.untrusted import LINE, MIB

@@ -11,8 +11,8 @@ import pytest
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.monitor import pfd
 from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import Exchange, Generated, Scored, Table
 from pytest_kbrel.suites import load_suite

@@ -84,21 +84,6 @@ def test_an_empty_group_is_answered_with_those_that_have_facts(
             "{retrieval: tf-idf}",
             ("retrieval of reliability must be tfidf, openai/NAME", "mean 'tfidf'?"),
         ),
-        *(
-            (
-                f"{{retrieval: {spec}}}",
-                (
-                    "retrieval of reliability must be tfidf, openai/NAME, hf/NAME or a folder beside",
-                    spec,
-                ),
-            )
-            for spec in (
-                "vllm/org/name",
-                "answers/x.jsonl",
-                "scripted/model.yaml",
-                "' vllm/reference'",
-            )
-        ),
         (
             "{distractors_from: fact}",
             ("must be facts, openai/NAME", "did you mean 'facts'?"),
@@ -129,12 +114,6 @@ def test_wrong_settings(suite_file: Write, text: str, words: tuple[str, ...]) ->
     message = str(caught.value)
     assert message.startswith(f"{path}:")
     assert [word for word in words if word not in message] == []
-
-
-def test_an_encoders_folder_may_be_named_as_a_backend_is(suite_file: Write) -> None:
-    path = suite_file(HEAD + "reliability: {retrieval: vllm/encoder}\n")
-    (path.parent / "vllm" / "encoder").mkdir(parents=True)
-    assert settings_of(loaded(path)["known"]).encoder == "vllm/encoder"
 
 
 def test_a_dataset_must_be_a_name(suite_file: Write) -> None:

@@ -18,8 +18,8 @@ from pytest_kbrel.models.base import (
     responses_of,
 )
 from pytest_kbrel.models.batching import Batches
+from pytest_kbrel.models.cache.measurements import RateMeter
 from pytest_kbrel.models.cache.store import Answer, Store, chunks, digest_of, key_of
-from pytest_kbrel.models.measurements import RateMeter
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,

@@ -22,8 +22,7 @@ from pytest_kbrel.models.checkpoint.files import (
     tokenizer_settings,
     weight_files,
 )
-from pytest_kbrel.models.hf.devices import describe_devices
-from pytest_kbrel.models.hf.spec import ModelSpec
+from pytest_kbrel.models.checkpoint.spec import ModelSpec
 from pytest_kbrel.records import Fingerprint
 
 # What is derived from a checkpoint after loading and makes its numbers coarser.
@@ -38,14 +37,14 @@ def fingerprint(
     *,
     adds_bos: bool,
     digests: list[str] | None = None,
+    device: str,
 ) -> Fingerprint:
     """Return the fingerprint of a loaded checkpoint whose weights lie in ``folder``.
 
-    ``digests`` is what :func:`tensor_digests` returned, where it was called before.
-
     ``weights_digest`` covers the tensors (an adapter's too), what of the config and of the tokenizer's own
-    can change an answer, and which tokens begin and end a text. ``derived`` names all that was done to the
-    weights while loading.
+    can change an answer, and which tokens begin and end a text. ``device`` is where it is computed,
+    ``digests`` what :func:`tensor_digests` returned, where it was called before. ``derived`` names all that
+    was done to the weights while loading.
     """
     config = {} if spec.gguf_file else read_config(folder)
     how = ",".join(f"{name}={value}" for name, value in spec.bnb_4bit)
@@ -74,7 +73,7 @@ def fingerprint(
         ),
         tokenizer_digest=tokenizer_digest(spec, folder, tokenizer),
         dtype=str(model.dtype).removeprefix("torch."),
-        device=describe_devices(model),
+        device=device,
         derived="+".join(name for name, is_done in changes.items() if is_done),
         chat_template=spec.chat_template,
         adds_bos=adds_bos,

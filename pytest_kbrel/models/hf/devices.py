@@ -8,7 +8,10 @@ from typing import Any
 import torch
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.hf.spec import ModelSpec, Placement
+from pytest_kbrel.models.checkpoint.spec import (
+    ModelSpec,
+    Placement,
+)
 
 
 def check_device(name: str) -> None:

@@ -15,9 +15,10 @@ from pytest_kbrel.models.batching import (
     describe_error,
     is_out_of_memory,
 )
+from pytest_kbrel.models.checkpoint.endings import Endings, vocabulary_of
 from pytest_kbrel.models.hf.decode_loop import BatchLimits, DecodeLoop, continue_encoded
 from pytest_kbrel.models.hf.kv_cache import PrefixCache
-from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE, vocabulary_of
+from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE
 from pytest_kbrel.models.hf.prefix_tree import Group, TokenSequence, group_by_prefix
 from pytest_kbrel.models.hf.scorer import (
     ROW_LENGTH,
@@ -36,7 +37,7 @@ from pytest_kbrel.models.hf.sharing import (
     sample_pairs,
     window_of,
 )
-from pytest_kbrel.models.hf.stopping import Endings, generate_batch
+from pytest_kbrel.models.hf.stopping import generate_batch
 from pytest_kbrel.models.tokens import Pair, Prompt, common_prefix
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 

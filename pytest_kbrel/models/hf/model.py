@@ -10,14 +10,14 @@ import torch
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.batching import Batcher, Batches
-from pytest_kbrel.models.checkpoint_model import CheckpointModel
-from pytest_kbrel.models.hf.checks import Finding
+from pytest_kbrel.models.checkpoint.checks import Finding
+from pytest_kbrel.models.checkpoint.endings import Endings
+from pytest_kbrel.models.checkpoint.model import CheckpointModel, LoadedCheckpoint
 from pytest_kbrel.models.hf.generator import Generator
-from pytest_kbrel.models.hf.loading import LoadedCheckpoint, quiet
+from pytest_kbrel.models.hf.memory import token_budget
 from pytest_kbrel.models.hf.scorer import Scorer
 from pytest_kbrel.models.hf.sharing import Probabilities, SharingMode, tolerance
-from pytest_kbrel.models.hf.stopping import Endings
-from pytest_kbrel.models.memory import token_budget
+from pytest_kbrel.models.pretrained import quiet
 from pytest_kbrel.models.tokens import Pair, Prompt, common_prefix
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Generated, GenerateRequest

@@ -17,12 +17,12 @@ from typing import Any
 import torch
 
 from pytest_kbrel.models.batching import Batcher, Batches, describe_error
+from pytest_kbrel.models.checkpoint.endings import vocabulary_of
 from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache, cache_of
 from pytest_kbrel.models.hf.lm_head import (
     LOGITS_AT_ONCE,
     head_is_last,
     probabilities_at,
-    vocabulary_of,
 )
 from pytest_kbrel.models.hf.prefix_tree import Row, TokenSequence, group_by_prefix
 from pytest_kbrel.models.hf.sharing import (

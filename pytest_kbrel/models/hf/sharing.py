@@ -23,7 +23,7 @@ from pytest_kbrel.models.batching import (
     is_out_of_memory,
     release_memory,
 )
-from pytest_kbrel.models.hf.lm_head import vocabulary_of
+from pytest_kbrel.models.checkpoint.endings import vocabulary_of
 from pytest_kbrel.models.tokens import Pair
 
 SharingMode = Literal["packed", "prefix", "plain"]

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
+from pytest_kbrel.models.checkpoint.spec import ModelSpec
 from pytest_kbrel.models.hf.devices import devices_of
-from pytest_kbrel.models.hf.spec import ModelSpec
 
 CPU_MOST, GPU_MOST = 4096, 32768
 """Tokens a batch at most. On a CPU a larger batch is no faster, it only takes memory (measured:
