@@ -2,15 +2,15 @@
 
 from pytest_kbrel.gates.aggregates import decide_aggregate
 from pytest_kbrel.gates.cases import (
-    Against,
+    Outcomes,
     compare_case,
     decide_case,
     incomparable_case,
-    not_comparable,
     part_result,
     verdict_of,
 )
 from pytest_kbrel.gates.changes import fact_changes
+from pytest_kbrel.gates.comparison import Comparison, not_comparable
 from pytest_kbrel.gates.family import with_family
 from pytest_kbrel.gates.integrity import Soundness, check_integrity, unsound_suites
 from pytest_kbrel.gates.moved_facts import with_moved_facts

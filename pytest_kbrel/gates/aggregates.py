@@ -10,14 +10,8 @@ import dataclasses
 from collections.abc import Sequence
 from itertools import chain
 
-from pytest_kbrel.baselines import PublishedCase
-from pytest_kbrel.gates.cases import (
-    Against,
-    judge_figures,
-    pairings_of,
-    unjudged,
-    unless_shrunk,
-)
+from pytest_kbrel.gates.cases import judge_figures, unjudged, unless_shrunk
+from pytest_kbrel.gates.comparison import Comparison
 from pytest_kbrel.gates.figures import (
     as_expected,
     distinct_changes,
@@ -30,7 +24,7 @@ from pytest_kbrel.records import AggregateCase, CaseResult
 
 
 def decide_aggregate(
-    aggregate: AggregateCase, members: Sequence[CaseResult], against: Against
+    aggregate: AggregateCase, members: Sequence[CaseResult], comparison: Comparison
 ) -> CaseResult:
     """Measure and judge what ``aggregate`` says about its members.
 
@@ -68,25 +62,26 @@ def decide_aggregate(
         return under_waivers(invalid, aggregate.waivers)
     cases = [results[member] for member in aggregate.members]
     pooled = aggregate.probe == "pooled"
-    published = _published(aggregate, against)
-    paired = {case.id: pairings_of(case, against, pooled=pooled) for case in cases}
+    if pooled:
+        cases = [
+            dataclasses.replace(case, table=as_expected(case.table, case.table))
+            for case in cases
+        ]
+    paired = {case.id: comparison.pairings(case, pooled=pooled) for case in cases}
     missing = [member for member, pairings in paired.items() if not pairings]
-    if published is not None:
-        missing = []
-    elif against.paper:
-        missing = [f"{aggregate.id} over the same {len(cases)} cases"]
+    if comparison.paper:
+        is_there = _is_printed(aggregate, comparison)
+        missing = (
+            [] if is_there else [f"{aggregate.id} over the same {len(cases)} cases"]
+        )
     judged = judge_figures(
         result,
         aggregate.gates,
         pooled_figures(len(cases)) if pooled else figures_over(cases),
-        [
-            as_expected(case.table, case.table) if pooled else case.table
-            for case in cases
-        ],
+        cases,
         () if missing else [*chain.from_iterable(paired.values())],
-        against,
+        comparison,
         missing=missing,
-        published=published,
         obstacle=_stopped(cases),
     )
     complete = dataclasses.replace(
@@ -115,9 +110,9 @@ def _stopped(cases: Sequence[CaseResult]) -> Obstacle | None:
     )
 
 
-def _published(aggregate: AggregateCase, against: Against) -> PublishedCase | None:
-    """Return what a paper prints over exactly these members: over others it is another figure."""
-    _, published = against.case(aggregate)
+def _is_printed(aggregate: AggregateCase, comparison: Comparison) -> bool:
+    """Return True if the paper prints figures over exactly these members: over others they are other ones."""
+    published = comparison.published(aggregate)
     # The top tenth counts in no figure but its own.
     ours = {member for member in aggregate.members if not member.endswith("-top10]")}
-    return published if published and set(published.members) == ours else None
+    return published is not None and set(published.members) == ours

@@ -7,13 +7,6 @@ import functools
 from collections.abc import Iterable, Sequence
 
 from pytest_kbrel import stats
-from pytest_kbrel.baselines import (
-    Baseline,
-    BaselineCase,
-    PublishedCase,
-    prompt_differences,
-    setting_differences,
-)
 from pytest_kbrel.catalogue.verdicts import SEVERITY, worst
 from pytest_kbrel.gates.changes import (
     change_figures,
@@ -21,10 +14,10 @@ from pytest_kbrel.gates.changes import (
     fact_changes,
     without_tokens,
 )
+from pytest_kbrel.gates.comparison import Comparison
 from pytest_kbrel.gates.figures import (
     AT_WORST,
     Figure,
-    as_expected,
     at_worst,
     figures_of,
     mean_figure,
@@ -37,12 +30,11 @@ from pytest_kbrel.gates.integrity import (
     percent,
     truncated_in,
 )
-from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
+from pytest_kbrel.gates.measurement import Pairing, measure_figures
 from pytest_kbrel.gates.rules import Obstacle, decide, gate_result
-from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
+from pytest_kbrel.gates.waivers import under_waivers, waived_facts
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import (
-    AggregateCase,
     Case,
     CaseResult,
     Change,
@@ -59,71 +51,49 @@ from pytest_kbrel.records import (
 
 
 @record
-class Against:
-    """What the cases of a run are compared with: a baseline, unless none was asked for.
+class Outcomes:
+    """What came of a case: a row for each fact with usable responses, and a text for each other one.
 
-    ``comparisons`` is the number of cases with relative gates in the whole session, ``incomparable`` what the
-    two models' fingerprints must share and do not, ``another_tokenizer`` whether their tokenizers differ.
-    ``lacking`` are the ids of the facts of the case compared that were to be asked and are no more.
+    ``looks`` say how far a case was asked that may stop early.
     """
 
-    baseline: Baseline | None = None
-    comparisons: int = 1
-    incomparable: tuple[str, ...] = ()
-    another_tokenizer: bool = False
-    lacking: tuple[str, ...] = ()
-
-    @property
-    def paper(self) -> str:
-        """The paper whose figures the baseline is; empty where it is a run."""
-        return "" if self.baseline is None else self.baseline.paper
-
-    def case(
-        self, case: AggregateCase | CaseResult
-    ) -> tuple[BaselineCase | None, PublishedCase | None]:
-        """Return a case of the baseline as one of a run and as one of a paper: at least one is ``None``."""
-        known = None if self.baseline is None else self.baseline.case(case)
-        return (None, known) if isinstance(known, PublishedCase) else (known, None)
+    table: Table
+    errors: tuple[str, ...] = ()
+    looks: Looks | None = None
 
 
-def decide_case(
-    case: Case,
-    table: Table,
-    errors: Sequence[str],
-    against: Against,
-    looks: Looks | None = None,
-) -> CaseResult:
+def decide_case(case: Case, outcomes: Outcomes, comparison: Comparison) -> CaseResult:
     """Measure one case and judge its gates.
 
-    ``errors`` are the responses that could not be used. Responses that are no ground for a measurement make
-    the case ``invalid``; nothing is then measured. Where the suite lets some facts be without usable
-    response, these are in no figure, and their ``errors`` stay with the result. Facts that a waiver names are
-    in the case's own figures and in no comparison. ``looks`` say how far a case was asked that may stop early.
+    Responses that are no ground for a measurement make the case ``invalid``; nothing is then measured. Where
+    the suite lets some facts be without usable response, these are in no figure, and their errors stay with
+    the result. Facts that a waiver names are in the case's own figures and in no comparison.
     """
-    table = _with_clusters(case, table)
-    sound = check_integrity(case, table, errors)
+    table, errors = _with_clusters(case, outcomes.table), outcomes.errors
     result = dataclasses.replace(
         _result_of(case, "pass", len(table.rows), errors),
-        integrity=sound.shares,
         truncated=truncated_in(table),
         table=table,
         notes=case.notes,
-        looks=looks,
+        looks=outcomes.looks,
+        unmatched=Unmatched(waived=waived_facts(case.waivers)),
     )
-    if sound.broken:
-        # NaN has no wire form, and the message counts these rows.
-        finite = tuple(row for row in table.rows if not is_nan(row.values))
-        broken = dataclasses.replace(
-            result,
-            verdict="invalid",
-            gates=unjudged(case.gates, sound.broken[0]),
-            errors=sound.broken,
-            table=Table(columns=table.columns, rows=finite),
-        )
-        return under_waivers(broken, case.waivers)
-    waived = Unmatched(waived=waived_facts(case.waivers))
-    result = dataclasses.replace(result, unmatched=waived)
-    compared = compare_case(result, case.gates, against, asked=case)
+    if not case.own_metric:
+        sound = check_integrity(case, table, errors)
+        result = dataclasses.replace(result, integrity=sound.shares)
+        if sound.broken:
+            # NaN has no wire form, and the message counts these rows.
+            finite = tuple(row for row in table.rows if not is_nan(row.values))
+            result = dataclasses.replace(
+                result,
+                verdict="invalid",
+                gates=unjudged(case.gates, sound.broken[0]),
+                errors=sound.broken,
+                table=Table(columns=table.columns, rows=finite),
+                unmatched=Unmatched(),
+            )
+            return under_waivers(result, case.waivers)
+    compared = compare_case(result, case.gates, comparison, asked=case)
     return under_waivers(compared, case.waivers)
 
 
@@ -151,13 +121,13 @@ def _result_of(
     return CaseResult(
         id=case.id,
         suite=case.suite,
-        probe=case.probe,
-        slice=case.slice,
+        probe="test" if case.own_metric else case.probe,
+        slice=case.id if case.own_metric else case.slice,
         label=case.label,
         verdict=verdict,
         n=facts,
         errors=tuple(errors),
-        settings=settings_of(case),
+        settings=() if case.own_metric else settings_of(case),
     )
 
 
@@ -178,7 +148,7 @@ def _with_clusters(case: Case, table: Table) -> Table:
 def compare_case(
     result: CaseResult,
     gates: Sequence[Gate],
-    against: Against,
+    comparison: Comparison,
     *,
     asked: Case | None = None,
 ) -> CaseResult:
@@ -187,22 +157,20 @@ def compare_case(
     ``asked`` is what was asked, where it is known: a recorded run is compared without its suite. Facts that
     ``result`` calls waived are in no comparison.
     """
-    table, waived = result.table, result.unmatched.waived
-    pairings = pairings_of(result, against)
+    pairings = comparison.pairings(result)
     lost: tuple[Change, ...] = ()
     gained: tuple[Change, ...] = ()
     for pairing in pairings:
         lost, gained = fact_changes(asked, pairing)
-    _, published = against.case(result)
+    is_there = bool(pairings) or comparison.published(result) is not None
     judged = judge_figures(
         result,
         gates,
         _figures(result, pairings),
-        (table,),
+        [result],
         pairings,
-        against,
-        missing=() if pairings or published is not None else (result.id,),
-        published=published,
+        comparison,
+        missing=() if is_there else (result.id,),
     )
     # A recorded run says itself who was asked in vain.
     in_vain = set(
@@ -211,7 +179,7 @@ def compare_case(
         else (fact.id for fact in asked.facts)
     )
     unasked = [fact for pairing in pairings for fact in pairing.unasked]
-    lacking = tuple(fact for fact in unasked if fact in against.lacking)
+    lacking = comparison.lacking(result, unasked)
     # Of a recorded run they say what its own baseline had.
     shares = [share for share in judged.integrity if share.name != "unasked"]
     if lacking:
@@ -226,7 +194,7 @@ def compare_case(
         unmatched=Unmatched(
             added=tuple(fact for pairing in pairings for fact in pairing.added),
             unasked=tuple(fact for fact in unasked if fact not in {*in_vain, *lacking}),
-            waived=waived,
+            waived=result.unmatched.waived,
             unanswered=tuple(fact for fact in unasked if fact in in_vain),
             lacking=lacking,
         ),
@@ -267,56 +235,30 @@ def _figures(result: CaseResult, pairings: Sequence[Pairing]) -> tuple[Figure, .
     return tuple(mean_figure(name, name, tables) for name in table.columns)
 
 
-def obstacle_to(result: CaseResult, against: Against) -> Obstacle | None:
-    """Return what stands in the way of comparing a recorded case with a run, ``None`` when nothing does."""
-    pairings = pairings_of(result, against)
-    missing = () if pairings else (result.id,)
-    return obstacle_of([result.id], result.suite, pairings, missing, against)
-
-
-def pairings_of(
-    result: CaseResult, against: Against, *, pooled: bool = False
-) -> tuple[Pairing, ...]:
-    """Return a case paired with that of the blessed run, without waived facts; nothing where there is none.
-
-    ``pooled``: of its outcomes only whether they are as expected.
-    """
-    run, _ = against.case(result)
-    if run is None:
-        return ()
-    waived = result.unmatched.waived
-    tables = [without(table, waived) for table in (result.table, run.table)]
-    if pooled:
-        tables = [as_expected(table, result.table) for table in tables]
-    differing = setting_differences(result.settings, run.settings)
-    # The numbers of a test in Python may be of any size, and none is rounding.
-    return (pair(tables[0], tables[1], differing, exact=result.probe == "test"),)
-
-
 def judge_figures(
     result: CaseResult,
     gates: Sequence[Gate],
     figures: Sequence[Figure],
-    tables: Sequence[Table],
+    cases: Sequence[CaseResult],
     pairings: Sequence[Pairing],
-    against: Against,
+    comparison: Comparison,
     *,
-    missing: Sequence[str],
-    published: PublishedCase | None,
+    missing: Sequence[str] = (),
     obstacle: Obstacle | None = None,
 ) -> CaseResult:
-    """Return a case, or one over several, with ``figures`` measured over ``tables`` and ``gates`` judged.
+    """Return a case, or one over several ``cases``, with ``figures`` measured and ``gates`` judged.
 
-    ``missing`` are the cases that the baseline lacks, ``published`` is what a paper prints of this one, and
-    ``obstacle`` stands in the way of a comparison where nothing else does.
+    ``missing`` are the cases that the baseline lacks, and ``obstacle`` stands in the way of a comparison
+    where nothing else does.
     """
-    another = against.another_tokenizer
+    tables = [case.table for case in cases]
+    another = comparison.another_tokenizer
     churn = churn_of(pairings, another_tokenizer=another)
     measure = functools.partial(
         measure_figures,
-        alpha=stats.sidak(against.comparisons),
-        published=published,
-        paper=against.paper,
+        alpha=stats.sidak(comparison.comparisons),
+        published=None if missing else comparison.published(result),
+        paper=comparison.paper,
         looks=result.looks,
     )
     measurement = dataclasses.replace(
@@ -324,13 +266,11 @@ def judge_figures(
         changes=change_figures(churn, pairings),
         no_tokens=without_tokens(pairings, another_tokenizer=another),
     )
-    members = result.members or (result.id,)
     judge = functools.partial(
         decide,
         gates,
-        obstacle=obstacle_of(members, result.suite, pairings, missing, against)
-        or obstacle,
-        comparisons=against.comparisons,
+        obstacle=comparison.obstacle(cases, pairings, missing) or obstacle,
+        comparisons=comparison.comparisons,
     )
     results = judge(measurement)
     # The answers of a test in Python may be none of a model's.
@@ -345,10 +285,9 @@ def judge_figures(
         counted = measure(figures, worst, paired).figures
         others = judge(dataclasses.replace(measurement, figures=counted))
         results = tuple(map(_worse, results, others))
-    asked = against.baseline is not None and not against.paper
     return dataclasses.replace(
         result,
-        verdict=verdict_of(results, baseline_asked=asked),
+        verdict=verdict_of(results, baseline_asked=comparison.with_run),
         metrics=measurement.values,
         gates=results,
         churn=churn,
@@ -381,62 +320,3 @@ def unjudged(gates: Iterable[Gate], reason: str) -> tuple[GateResult, ...]:
     """Return all gates as invalid, for ``reason``."""
     why = f"not judged: {reason}"
     return tuple(gate_result(gate, "invalid", why) for gate in gates)
-
-
-def obstacle_of(
-    cases: Sequence[str],
-    suite: str,
-    pairings: Sequence[Pairing],
-    missing: Sequence[str],
-    against: Against,
-) -> Obstacle | None:
-    """Return what stands in the way of comparing with the baseline, ``None`` when nothing does.
-
-    ``cases`` are the ids of the cases measured, ``missing`` those of them that the baseline does not have.
-    """
-    if against.baseline is None:
-        return (
-            "no baseline",
-            "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH",
-        )
-    if missing and against.paper:
-        return "no baseline", f"{against.paper} has no figures of {', '.join(missing)}"
-    if missing:
-        others = ", ".join(against.baseline.other_suites(suite))
-        renamed = f" (it has the suite files {others})" if others else ""
-        return "no baseline", (
-            f"the baseline has no case {', '.join(missing)}{renamed}: bless a run of all suites anew"
-        )
-    if against.incomparable:
-        return "not comparable", (
-            f"candidate and baseline differ in {'; '.join(against.incomparable)}; "
-            "allowed: a baseline that shares these with the candidate"
-        )
-    if against.paper:
-        return None
-    for case, pairing in zip(cases, pairings, strict=True):
-        if why := not_comparable(pairing, against.another_tokenizer):
-            return "not comparable", (
-                f"{case}: {why}; allowed: what the baseline was asked, or bless a run that was asked this"
-            )
-    return None
-
-
-def not_comparable(pairing: Pairing, another_tokenizer: bool) -> str:
-    """Return why two tables cannot be compared: facts asked otherwise, or most of them without a partner."""
-    differing, added = pairing.differing, pairing.added
-    facts = len(pairing.candidate.rows) + len(differing) + len(added)
-    reasons = []
-    if differing:
-        what = prompt_differences(
-            pairing.asked, pairing.settings, another_tokenizer=another_tokenizer
-        )
-        reasons.append(f"candidate and baseline differ in {what}")
-    if not facts:
-        reasons.append("all facts are waived, and none is left to compare")
-    if 2 * len(added) > facts:
-        reasons.append(
-            f"{len(added)} of {count(facts, 'fact')} are not in the baseline (first: {added[0]}), and at "
-            "least half must be"
-        )
-    return "; ".join(reasons)

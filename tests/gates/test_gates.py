@@ -22,9 +22,9 @@ from pytest_kbrel.records import (
 )
 from tests.gates.tables import (
     MONITOR,
-    against,
     answers,
     case,
+    comparison,
     consistency,
     decided,
     gate,
@@ -275,7 +275,7 @@ def test_facts_that_were_asked_in_vain_are_not_called_unasked() -> None:
     )
     assert result.unmatched == Unmatched(unanswered=("Q030",), unasked=("Q031",))
     # Decided again without its suite, it is the record that knows.
-    again = compare_case(result, demands.gates, against(result, answers("+" * 32)))
+    again = compare_case(result, demands.gates, comparison(result, answers("+" * 32)))
     assert again.unmatched == result.unmatched
 
 
@@ -350,7 +350,7 @@ def test_no_gate_fails_a_run_against_itself_however_few_its_facts(
     result = compare_case(
         decided(of_case, table),
         [demands[which % len(demands)]],
-        against(of_case, table),
+        comparison(of_case, table),
     )
     assert only(result).verdict in ("pass", "inconclusive")
     assert (result.lost, result.gained) == ((), ())
