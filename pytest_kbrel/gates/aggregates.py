@@ -18,7 +18,7 @@ from pytest_kbrel.gates.figures import (
     figures_over,
     pooled_figures,
 )
-from pytest_kbrel.gates.rules import Obstacle
+from pytest_kbrel.gates.measurement import Obstacle
 from pytest_kbrel.gates.waivers import under_waivers
 from pytest_kbrel.records import AggregateCase, CaseResult
 

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
 
-from pytest_kbrel import stats
 from pytest_kbrel.catalogue.verdicts import SEVERITY, worst
 from pytest_kbrel.gates.changes import (
     change_figures,
@@ -30,8 +29,8 @@ from pytest_kbrel.gates.integrity import (
     percent,
     truncated_in,
 )
-from pytest_kbrel.gates.measurement import Pairing, measure_figures
-from pytest_kbrel.gates.rules import Obstacle, decide, gate_result
+from pytest_kbrel.gates.measurement import Obstacle, Pairing, measure_figures
+from pytest_kbrel.gates.rules import decide, gate_result
 from pytest_kbrel.gates.waivers import under_waivers, waived_facts
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import (
@@ -45,6 +44,7 @@ from pytest_kbrel.records import (
     Looks,
     Table,
     Unmatched,
+    reason,
     record,
     settings_of,
 )
@@ -256,34 +256,30 @@ def judge_figures(
     churn = churn_of(pairings, another_tokenizer=another)
     measure = functools.partial(
         measure_figures,
-        alpha=stats.sidak(comparison.comparisons),
+        figures,
+        comparisons=comparison.comparisons,
         published=None if missing else comparison.published(result),
         paper=comparison.paper,
         looks=result.looks,
     )
     measurement = dataclasses.replace(
-        measure(figures, tables, pairings),
+        measure(tables, pairings),
         changes=change_figures(churn, pairings),
         no_tokens=without_tokens(pairings, another_tokenizer=another),
-    )
-    judge = functools.partial(
-        decide,
-        gates,
         obstacle=comparison.obstacle(cases, pairings, missing) or obstacle,
-        comparisons=comparison.comparisons,
     )
-    results = judge(measurement)
+    results = decide(gates, measurement)
     # The answers of a test in Python may be none of a model's.
     for ends in () if result.probe == "test" else AT_WORST:
         worst = [at_worst(table, ends, None) for table in tables]
-        if worst == [*tables]:
+        if worst == tables:
             continue
         paired = [
             dataclasses.replace(of, candidate=at_worst(of.candidate, ends, of.baseline))
             for of in pairings
         ]
-        counted = measure(figures, worst, paired).figures
-        others = judge(dataclasses.replace(measurement, figures=counted))
+        counted = measure(worst, paired).figures
+        others = decide(gates, dataclasses.replace(measurement, figures=counted))
         results = tuple(map(_worse, results, others))
     return dataclasses.replace(
         result,
@@ -298,8 +294,7 @@ def _worse(result: GateResult, other: GateResult) -> GateResult:
     """Return a gate's result, or where it is worse that with empty answers counted against the model."""
     if SEVERITY.index(other.verdict) >= SEVERITY.index(result.verdict):
         return result
-    reason = f"{other.reason}; with the empty answers counted against it"
-    return dataclasses.replace(other, reason=reason)
+    return other.because(reason("empty"))
 
 
 def verdict_of(results: Iterable[GateResult], *, baseline_asked: bool) -> Judgement:
@@ -316,7 +311,6 @@ def verdict_of(results: Iterable[GateResult], *, baseline_asked: bool) -> Judgem
     return "invalid" if "invalid" in verdicts else worst(verdicts)
 
 
-def unjudged(gates: Iterable[Gate], reason: str) -> tuple[GateResult, ...]:
-    """Return all gates as invalid, for ``reason``."""
-    why = f"not judged: {reason}"
-    return tuple(gate_result(gate, "invalid", why) for gate in gates)
+def unjudged(gates: Iterable[Gate], why: str) -> tuple[GateResult, ...]:
+    """Return all gates as invalid."""
+    return tuple(gate_result(gate, "invalid", f"not judged: {why}") for gate in gates)

@@ -17,8 +17,7 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.gates.figures import as_expected
 from pytest_kbrel.gates.integrity import count
-from pytest_kbrel.gates.measurement import Pairing, pair
-from pytest_kbrel.gates.rules import Obstacle
+from pytest_kbrel.gates.measurement import Obstacle, Pairing, pair
 from pytest_kbrel.gates.waivers import without
 from pytest_kbrel.records import (
     AggregateCase,

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.rules import GATE_RULES
-from pytest_kbrel.records import Case, CaseResult, GateResult, Looks
+from pytest_kbrel.records import Case, CaseResult, GateResult, Looks, reason
 
 # More looks save hardly any questions, and a look needs some facts to tell anything.
 MOST_LOOKS = 10
@@ -45,17 +45,19 @@ def with_looks_told(result: CaseResult) -> CaseResult:
     looks = result.looks
     if looks is None or not looks.early:
         return result
-    how = "decided" if is_decided(result) else "undecided"
-    level = min(100 * stats.look_level(looks.of, looks.taken), 99.99)
-    told = (
-        f"; {how} after {looks.asked} of {looks.facts} facts, at look {looks.taken} of {looks.of}, whose "
-        f"intervals are of {level:.2f} %"
+    told = reason(
+        "looks",
+        how="decided" if is_decided(result) else "undecided",
+        asked=looks.asked,
+        facts=looks.facts,
+        taken=looks.taken,
+        of=looks.of,
+        level=min(100 * stats.look_level(looks.of, looks.taken), 99.99),
     )
-
-    def gate_told(gate: GateResult) -> GateResult:
-        relative = GATE_RULES[gate.rule].relative and gate.observed is not None
-        return (
-            dataclasses.replace(gate, reason=gate.reason + told) if relative else gate
-        )
-
-    return dataclasses.replace(result, gates=tuple(map(gate_told, result.gates)))
+    gates = (
+        gate.because(told)
+        if GATE_RULES[gate.rule].relative and gate.observed is not None
+        else gate
+        for gate in result.gates
+    )
+    return dataclasses.replace(result, gates=tuple(gates))

@@ -97,7 +97,7 @@ def measure(
     """The metrics of one case's table, against another one paired by fact id."""
     pairings = () if before is None else (pair(table, before),)
     figures = figures_of(metrics)
-    return measure_figures(figures, (table,), pairings, alpha=0.05).values
+    return measure_figures(figures, (table,), pairings).values
 
 
 def gate(metric: str, rule: Any, bound: float, **more: float) -> Gate:

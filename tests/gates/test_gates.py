@@ -289,10 +289,7 @@ VERDICTS = st.lists(st.sampled_from(SEVERITY), max_size=5)
 
 @given(VERDICTS, st.booleans())
 def test_the_worst_gate_decides(verdicts: list[Judgement], asked: bool) -> None:
-    results = [
-        GateResult(metric="m", rule="min", bound=0, verdict=v, reason="")
-        for v in verdicts
-    ]
+    results = [GateResult(metric="m", rule="min", bound=0, verdict=v) for v in verdicts]
     actual = verdict_of(results, baseline_asked=asked)
     counted = [v for v in verdicts if asked or v != "no baseline"]
     if counted or not verdicts:
