@@ -30,7 +30,7 @@ from pytest_kbrel.records import (
     Table,
     Waiver,
 )
-from tests.made_cases import told
+from tests.made_cases import told as because
 
 SUITE = "w.kb.yaml"
 HEAD = "head_to_tail[a]"
@@ -114,7 +114,7 @@ def side(*cases: CaseResult) -> RecordedOutcomes:
             **{
                 "kbrel_version": "1",
                 "created": "",
-                "reasons": (),
+                "reason": "",
                 "commit": "",
                 "versions": (),
             },
@@ -278,7 +278,7 @@ def test_what_is_printed_of_a_candidate() -> None:
     facts = tuple(map(change, range(6)))
     shown = case(
         HEAD,
-        gate("fail", reasons=told("worse")),
+        gate("fail", reasons=because("worse")),
         gate(),
         metrics=(figure, other),
         lost=facts,
@@ -304,7 +304,7 @@ def test_what_is_printed_of_a_candidate() -> None:
 
 
 def test_why_a_case_cannot_be_compared_is_said_once() -> None:
-    stuck = case(HEAD, gate("not comparable", reasons=told("other prompts")))
+    stuck = case(HEAD, gate("not comparable", reasons=because("other prompts")))
     lines = told(
         paired(stuck, obstacles={f"{SUITE}::{HEAD}": "not comparable: other prompts"})
     )
@@ -316,7 +316,7 @@ def test_why_a_case_cannot_be_compared_is_said_once() -> None:
         paired(
             case(
                 HEAD,
-                gate("invalid", reasons=told("x")),
+                gate("invalid", reasons=because("x")),
                 verdict="invalid",
                 errors=("no answers",),
             )
