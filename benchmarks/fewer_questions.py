@@ -30,7 +30,7 @@ from pytest_kbrel.gates import planned_looks
 from pytest_kbrel.gates.figures import Figure, figures_of
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
 from pytest_kbrel.gates.rules import decide
-from pytest_kbrel.gates.sequential import all_decided
+from pytest_kbrel.gates.cases import all_decided
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import Case as SuiteCase

@@ -1,4 +1,13 @@
-"""Decision of a case: its integrity first, then every gate."""
+"""Decision of a case, and of one over several: integrity first, then every gate, then waivers.
+
+Intervals over several cases come from the jackknife over facts, stratified by case
+(:func:`pytest_kbrel.stats.jackknife`); a fact that several cases ask about is one cluster.
+
+A case may stop before all its facts are asked (group-sequential): the largest number of facts is fixed
+beforehand, it is judged at equal shares of it, and stops at the first look at which all its comparisons with
+the baseline pass or fail by the boundaries of that look (:mod:`pytest_kbrel.stats.sequential`). They keep the
+error rates over all looks together.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +15,8 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
 
+from pytest_kbrel import stats
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY, worst
 from pytest_kbrel.gates.changes import (
     change_figures,
@@ -13,13 +24,17 @@ from pytest_kbrel.gates.changes import (
     fact_changes,
     without_tokens,
 )
-from pytest_kbrel.gates.comparison import Comparison
+from pytest_kbrel.gates.comparison import Comparison, waived_facts
 from pytest_kbrel.gates.figures import (
     AT_WORST,
     Figure,
+    as_expected,
     at_worst,
+    distinct_changes,
     figures_of,
+    figures_over,
     mean_figure,
+    pooled_figures,
 )
 from pytest_kbrel.gates.integrity import (
     check_at_most,
@@ -31,12 +46,11 @@ from pytest_kbrel.gates.integrity import (
 )
 from pytest_kbrel.gates.measurement import Obstacle, Pairing, measure_figures
 from pytest_kbrel.gates.rules import decide, gate_result
-from pytest_kbrel.gates.waivers import under_waivers, waived_facts
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import (
+    AggregateCase,
     Case,
     CaseResult,
-    Change,
     Gate,
     GateResult,
     Integrity,
@@ -44,10 +58,15 @@ from pytest_kbrel.records import (
     Looks,
     Table,
     Unmatched,
+    Waiver,
     reason,
     record,
     settings_of,
 )
+
+# More looks save hardly any questions, and a look needs some facts to tell anything.
+MOST_LOOKS = 10
+FACTS_PER_LOOK = 10
 
 
 @record
@@ -70,38 +89,39 @@ def decide_case(case: Case, outcomes: Outcomes, comparison: Comparison) -> CaseR
     the result. Facts that a waiver names are in the case's own figures and in no comparison.
     """
     table, errors = _with_clusters(case, outcomes.table), outcomes.errors
+    sound = None if case.own_metric else check_integrity(case, table, errors)
     result = dataclasses.replace(
         _result_of(case, "pass", len(table.rows), errors),
+        integrity=sound.shares if sound else (),
         truncated=truncated_in(table),
         table=table,
         notes=case.notes,
         looks=outcomes.looks,
-        unmatched=Unmatched(waived=waived_facts(case.waivers)),
     )
-    if not case.own_metric:
-        sound = check_integrity(case, table, errors)
-        result = dataclasses.replace(result, integrity=sound.shares)
-        if sound.broken:
-            # NaN has no wire form, and the message counts these rows.
-            finite = tuple(row for row in table.rows if not is_nan(row.values))
-            result = dataclasses.replace(
-                result,
-                verdict="invalid",
-                gates=unjudged(case.gates, sound.broken[0]),
-                errors=sound.broken,
-                table=Table(columns=table.columns, rows=finite),
-                unmatched=Unmatched(),
-            )
-            return under_waivers(result, case.waivers)
+    if sound and sound.broken:
+        # NaN has no wire form, and the message counts these rows.
+        finite = tuple(row for row in table.rows if not is_nan(row.values))
+        table = Table(columns=table.columns, rows=finite)
+        result = dataclasses.replace(result, table=table)
+        return under_waivers(
+            _unmeasured(result, case.gates, sound.broken), case.waivers
+        )
+    waived = Unmatched(waived=waived_facts(case.waivers))
+    result = dataclasses.replace(result, unmatched=waived)
     compared = compare_case(result, case.gates, comparison, asked=case)
     return under_waivers(compared, case.waivers)
 
 
-def part_result(
-    case: Case,
-    facts: int,
-    errors: Sequence[str],
+def _unmeasured(
+    result: CaseResult, gates: Iterable[Gate], why: tuple[str, ...]
 ) -> CaseResult:
+    judged = (gate_result(gate, "invalid", f"not judged: {why[0]}") for gate in gates)
+    return dataclasses.replace(
+        result, verdict="invalid", gates=tuple(judged), errors=why
+    )
+
+
+def part_result(case: Case, facts: int, errors: Sequence[str]) -> CaseResult:
     """Return what one shard has of a case: nothing is measured and no gate judged, so it is inconclusive.
 
     ``facts`` of the case are in the shard; ``errors`` are the responses that could not be used. It is
@@ -134,15 +154,11 @@ def _result_of(
 def _with_clusters(case: Case, table: Table) -> Table:
     """Return the table whose rows know the cluster of their facts."""
     clusters = {fact.id: fact.cluster(case.cluster) for fact in case.facts}
-    return Table(
-        columns=table.columns,
-        rows=tuple(
-            dataclasses.replace(row, cluster=clusters[row.fact_id])
-            if clusters.get(row.fact_id)
-            else row
-            for row in table.rows
-        ),
+    rows = (
+        dataclasses.replace(row, cluster=clusters.get(row.fact_id) or row.cluster)
+        for row in table.rows
     )
+    return Table(columns=table.columns, rows=tuple(rows))
 
 
 def compare_case(
@@ -157,52 +173,50 @@ def compare_case(
     ``asked`` is what was asked, where it is known: a recorded run is compared without its suite. Facts that
     ``result`` calls waived are in no comparison.
     """
-    pairings = comparison.pairings(result)
-    lost: tuple[Change, ...] = ()
-    gained: tuple[Change, ...] = ()
-    for pairing in pairings:
-        lost, gained = fact_changes(asked, pairing)
-    is_there = bool(pairings) or comparison.published(result) is not None
-    judged = judge_figures(
-        result,
-        gates,
-        _figures(result, pairings),
-        [result],
-        pairings,
-        comparison,
-        missing=() if is_there else (result.id,),
+    pairing = comparison.pairing(result)
+    judged = _judged(
+        result, gates, _figures(result, pairing), [result], [pairing], comparison
     )
-    # A recorded run says itself who was asked in vain.
-    in_vain = set(
-        result.unmatched.unanswered
-        if asked is None
-        else (fact.id for fact in asked.facts)
-    )
-    unasked = [fact for pairing in pairings for fact in pairing.unasked]
-    lacking = comparison.lacking(result, unasked)
     # Of a recorded run they say what its own baseline had.
     shares = [share for share in judged.integrity if share.name != "unasked"]
+    unmatched = Unmatched(waived=result.unmatched.waived)
+    if pairing is None:
+        return dataclasses.replace(
+            judged, integrity=tuple(shares), lost=(), gained=(), unmatched=unmatched
+        )
+    # A recorded run says itself who was asked in vain.
+    in_vain = (
+        result.unmatched.unanswered
+        if asked is None
+        else {fact.id for fact in asked.facts}
+    )
+    lacking = comparison.lacking(result, pairing.unasked)
     if lacking:
         limits = Integrity() if asked is None else asked.integrity
-        total = sum(len(pairing.asked) + len(pairing.unasked) for pairing in pairings)
+        total = len(pairing.asked) + len(pairing.unasked)
         shares.append(check_at_most(limits, "unasked", len(lacking), total, "").share)
+    lost, gained = fact_changes(asked, pairing)
     compared = dataclasses.replace(
         judged,
         integrity=tuple(shares),
         lost=lost,
         gained=gained,
-        unmatched=Unmatched(
-            added=tuple(fact for pairing in pairings for fact in pairing.added),
-            unasked=tuple(fact for fact in unasked if fact not in {*in_vain, *lacking}),
-            waived=result.unmatched.waived,
-            unanswered=tuple(fact for fact in unasked if fact in in_vain),
+        unmatched=dataclasses.replace(
+            unmatched,
+            added=pairing.added,
+            unasked=_without(pairing.unasked, {*in_vain, *lacking}),
+            unanswered=tuple(fact for fact in pairing.unasked if fact in in_vain),
             lacking=lacking,
         ),
     )
-    return unless_shrunk(compared, [compared])
+    return _unless_shrunk(compared, [compared])
 
 
-def unless_shrunk(result: CaseResult, cases: Iterable[CaseResult]) -> CaseResult:
+def _without(facts: Iterable[str], others: set[str]) -> tuple[str, ...]:
+    return tuple(fact for fact in facts if fact not in others)
+
+
+def _unless_shrunk(result: CaseResult, cases: Iterable[CaseResult]) -> CaseResult:
     """Return a decided case, not comparable where ``cases`` lack more facts of the baseline than allowed.
 
     These are itself, or what it is over. What is left may be what the model knows, so no gate is judged.
@@ -226,39 +240,104 @@ def incomparable_case(result: CaseResult, why: str) -> CaseResult:
     )
 
 
-def _figures(result: CaseResult, pairings: Sequence[Pairing]) -> tuple[Figure, ...]:
+def _figures(result: CaseResult, pairing: Pairing | None) -> tuple[Figure, ...]:
     table = result.table
     if result.probe != "test":
         return figures_of(metrics_for(result.probe, result.slice, table.columns))
     # The metric of a test in Python has the name of its column.
-    tables = (table, *(pairing.baseline for pairing in pairings))
+    tables = [table] if pairing is None else [table, pairing.baseline]
     return tuple(mean_figure(name, name, tables) for name in table.columns)
 
 
-def judge_figures(
+def decide_aggregate(
+    aggregate: AggregateCase, members: Sequence[CaseResult], comparison: Comparison
+) -> CaseResult:
+    """Measure and judge what ``aggregate`` says about its members.
+
+    ``members`` may hold other cases as well; a member that is missing or invalid makes the aggregate
+    ``invalid`` and is named.
+    """
+    results = {
+        result.id: result for result in members if result.suite == aggregate.suite
+    }
+    broken = [
+        f"{member} {'has no result' if member not in results else 'is invalid'}"
+        for member in aggregate.members
+        if member not in results
+        or results[member].verdict == "invalid"
+        or not results[member].table.rows
+    ]
+    result = CaseResult(
+        id=aggregate.id,
+        suite=aggregate.suite,
+        probe=aggregate.probe,
+        slice=aggregate.slice,
+        verdict="invalid",
+        n=0,
+        aggregate=True,
+        members=aggregate.members,
+    )
+    if broken or not aggregate.members:
+        why = (
+            f"{aggregate.id} cannot be measured: {'; '.join(broken) or 'it has no members'}; "
+            "allowed: members that were all measured"
+        )
+        invalid = _unmeasured(result, aggregate.gates, (why,))
+        return under_waivers(invalid, aggregate.waivers)
+    cases = [results[member] for member in aggregate.members]
+    if aggregate.probe == "pooled":
+        cases = [
+            dataclasses.replace(case, table=as_expected(case.table, case.table))
+            for case in cases
+        ]
+        figures = pooled_figures(len(cases))
+        result = dataclasses.replace(
+            result,
+            lost=distinct_changes(case.lost for case in cases),
+            gained=distinct_changes(case.gained for case in cases),
+        )
+    else:
+        figures = figures_over(cases)
+    judged = _judged(
+        dataclasses.replace(
+            result, n=len({row.fact_id for case in cases for row in case.table.rows})
+        ),
+        aggregate.gates,
+        figures,
+        cases,
+        [comparison.pairing(case) for case in cases],
+        comparison,
+    )
+    return under_waivers(_unless_shrunk(judged, cases), aggregate.waivers)
+
+
+def _judged(
     result: CaseResult,
     gates: Sequence[Gate],
     figures: Sequence[Figure],
     cases: Sequence[CaseResult],
-    pairings: Sequence[Pairing],
+    paired: Sequence[Pairing | None],
     comparison: Comparison,
-    *,
-    missing: Sequence[str] = (),
-    obstacle: Obstacle | None = None,
 ) -> CaseResult:
     """Return a case, or one over several ``cases``, with ``figures`` measured and ``gates`` judged.
 
-    ``missing`` are the cases that the baseline lacks, and ``obstacle`` stands in the way of a comparison
-    where nothing else does.
+    ``paired`` are the cases with those of the baseline, ``None`` where it lacks one.
     """
     tables = [case.table for case in cases]
+    pairings = [of for of in paired if of is not None]
+    missing = [of.id for of, pair in zip(cases, paired, strict=True) if pair is None]
+    published = comparison.published(result)
+    if comparison.paper:
+        over = f" over the same {len(cases)} cases" if result.aggregate else ""
+        missing = [] if published else [f"{result.id}{over}"]
+    pairings = [] if missing else pairings
     another = comparison.another_tokenizer
     churn = churn_of(pairings, another_tokenizer=another)
     measure = functools.partial(
         measure_figures,
         figures,
         comparisons=comparison.comparisons,
-        published=None if missing else comparison.published(result),
+        published=published,
         paper=comparison.paper,
         looks=result.looks,
     )
@@ -266,7 +345,8 @@ def judge_figures(
         measure(tables, pairings),
         changes=change_figures(churn, pairings),
         no_tokens=without_tokens(pairings, another_tokenizer=another),
-        obstacle=comparison.obstacle(cases, pairings, missing) or obstacle,
+        obstacle=comparison.obstacle(cases, pairings, missing)
+        or (_stopped(cases) if result.aggregate else None),
     )
     results = decide(gates, measurement)
     # The answers of a test in Python may be none of a model's.
@@ -274,12 +354,18 @@ def judge_figures(
         worst = [at_worst(table, ends, None) for table in tables]
         if worst == tables:
             continue
-        paired = [
-            dataclasses.replace(of, candidate=at_worst(of.candidate, ends, of.baseline))
-            for of in pairings
-        ]
-        counted = measure(worst, paired).figures
-        others = decide(gates, dataclasses.replace(measurement, figures=counted))
+        counted = measure(
+            worst,
+            [
+                dataclasses.replace(
+                    of, candidate=at_worst(of.candidate, ends, of.baseline)
+                )
+                for of in pairings
+            ],
+        )
+        others = decide(
+            gates, dataclasses.replace(measurement, figures=counted.figures)
+        )
         results = tuple(map(_worse, results, others))
     return dataclasses.replace(
         result,
@@ -297,6 +383,20 @@ def _worse(result: GateResult, other: GateResult) -> GateResult:
     return other.because(reason("empty"))
 
 
+def _stopped(cases: Sequence[CaseResult]) -> Obstacle | None:
+    """Return why nothing over all cases is compared where some stopped early, and so by what they showed."""
+    early = [case for case in cases if case.looks is not None and case.looks.early]
+    if not early:
+        return None
+    first, looks = early[0].id, early[0].looks
+    assert looks is not None
+    return "inconclusive", (
+        f"{len(early)} of {len(cases)} cases stopped early ({first} after {looks.asked} of {looks.facts} "
+        "facts); a comparison over several cases is judged where all were asked in full: leave "
+        "--kb-until-decided out"
+    )
+
+
 def verdict_of(results: Iterable[GateResult], *, baseline_asked: bool) -> Judgement:
     """Return a case's verdict, its worst gate's; a gate that could not be judged makes it invalid.
 
@@ -311,6 +411,79 @@ def verdict_of(results: Iterable[GateResult], *, baseline_asked: bool) -> Judgem
     return "invalid" if "invalid" in verdicts else worst(verdicts)
 
 
-def unjudged(gates: Iterable[Gate], why: str) -> tuple[GateResult, ...]:
-    """Return all gates as invalid."""
-    return tuple(gate_result(gate, "invalid", f"not judged: {why}") for gate in gates)
+def under_waivers(result: CaseResult, waivers: Iterable[Waiver]) -> CaseResult:
+    """Return the result with the waiver it stands under; expired ones fail it, whatever its gates say.
+
+    A case whose responses are unsound stays ``invalid``.
+    """
+    waivers = tuple(waivers)
+    expired = tuple(waiver for waiver in waivers if waiver.expired)
+    own = tuple(waiver for waiver in waivers if waiver.case)
+    return dataclasses.replace(
+        result,
+        verdict="fail" if expired and result.verdict != "invalid" else result.verdict,
+        waiver=next(iter(expired or own), None),
+        expired=expired,
+    )
+
+
+def with_family(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
+    """Return the cases with Holm's and Benjamini and Hochberg's p-values at each gate that has a p-value.
+
+    They are corrected for the comparisons that were made; one that could not be made (no baseline for it, not
+    comparable, too few facts) has no p-value and does not count.
+    """
+    ps = [gate.p for case in cases for gate in case.gates]
+    adjusted = iter(zip(stats.holm(ps), stats.benjamini_hochberg(ps), strict=True))
+    corrected = []
+    for case in cases:
+        pairs = [(gate, *next(adjusted)) for gate in case.gates]
+        gates = tuple(
+            dataclasses.replace(gate, p_holm=holm, p_bh=bh) for gate, holm, bh in pairs
+        )
+        corrected.append(dataclasses.replace(case, gates=gates))
+    return tuple(corrected)
+
+
+def planned_looks(case: Case, facts: int) -> tuple[Looks, ...]:
+    """Return the looks at a case, at equal shares of ``facts``; one where nothing of it is compared."""
+    compared = any(GATE_RULES[gate.rule].relative for gate in case.gates)
+    looks = max(min(MOST_LOOKS, facts // FACTS_PER_LOOK), 1) if compared else 1
+    return tuple(
+        Looks(taken=number, of=looks, asked=-(-facts * number // looks), facts=facts)
+        for number in range(1, looks + 1)
+    )
+
+
+def all_decided(gates: Iterable[GateResult]) -> bool:
+    """Return True if every gate that compares with the baseline passes or fails, and there is one."""
+    verdicts = {gate.verdict for gate in gates if GATE_RULES[gate.rule].relative}
+    return bool(verdicts) and verdicts <= {"pass", "fail"}
+
+
+def is_decided(result: CaseResult) -> bool:
+    """Return True if every gate of a case that compares with the baseline passes or fails, and it has one."""
+    return all_decided(result.gates)
+
+
+def with_looks_told(result: CaseResult) -> CaseResult:
+    """Return a case that stopped before its last look, with gates whose reasons say so."""
+    looks = result.looks
+    if looks is None or not looks.early:
+        return result
+    told = reason(
+        "looks",
+        how="decided" if is_decided(result) else "undecided",
+        asked=looks.asked,
+        facts=looks.facts,
+        taken=looks.taken,
+        of=looks.of,
+        level=min(100 * stats.look_level(looks.of, looks.taken), 99.99),
+    )
+    gates = (
+        gate.because(told)
+        if GATE_RULES[gate.rule].relative and gate.observed is not None
+        else gate
+        for gate in result.gates
+    )
+    return dataclasses.replace(result, gates=tuple(gates))

@@ -15,14 +15,14 @@ from pytest_kbrel.baselines import (
     setting_differences,
 )
 from pytest_kbrel.catalogue.probes import probe_named
-from pytest_kbrel.gates.figures import as_expected
+from pytest_kbrel.gates.figures import AS_EXPECTED, as_expected
 from pytest_kbrel.gates.integrity import count
 from pytest_kbrel.gates.measurement import Obstacle, Pairing, pair
-from pytest_kbrel.gates.waivers import without
 from pytest_kbrel.records import (
-    AggregateCase,
     CaseResult,
     Fingerprint,
+    Table,
+    Waiver,
     record,
 )
 
@@ -63,15 +63,19 @@ class Comparison:
         """Whether the two models' tokenizers differ."""
         return another_tokenizer(self.model, self.baseline)
 
-    def case(self, case: AggregateCase | CaseResult) -> BaselineCase | None:
+    def case(self, case: CaseResult) -> BaselineCase | None:
         """Return the same case of the blessed run, ``None`` where there is none."""
         known = None if self.baseline is None else self.baseline.case(case)
         return known if isinstance(known, BaselineCase) else None
 
-    def published(self, case: AggregateCase | CaseResult) -> PublishedCase | None:
-        """Return what the paper prints of the case, ``None`` where that is nothing."""
+    def published(self, case: CaseResult) -> PublishedCase | None:
+        """Return what the paper prints of a case, or over exactly the members of one over several."""
         known = None if self.baseline is None else self.baseline.case(case)
-        return known if isinstance(known, PublishedCase) else None
+        if not isinstance(known, PublishedCase):
+            return None
+        # The top tenth counts in no figure but its own.
+        over = {member for member in case.members if not member.endswith("-top10]")}
+        return known if not case.aggregate or over == set(known.members) else None
 
     def lacking(self, case: CaseResult, unasked: Iterable[str]) -> tuple[str, ...]:
         """Return those of the baseline's facts that were not asked which the suite has lost."""
@@ -82,23 +86,22 @@ class Comparison:
             else tuple(fact for fact in unasked if fact not in there)
         )
 
-    def pairings(
-        self, case: CaseResult, *, pooled: bool = False
-    ) -> tuple[Pairing, ...]:
-        """Return a case paired with that of the blessed run, without waived facts; nothing without one.
+    def pairing(self, case: CaseResult) -> Pairing | None:
+        """Return a case paired with that of the blessed run, without waived facts; ``None`` without one.
 
-        ``pooled``: of its outcomes only whether they are as expected.
+        Where all that a case says is which outcomes are as expected, so it is of the baseline's.
         """
         before = self.case(case)
         if before is None:
-            return ()
+            return None
         waived = case.unmatched.waived
         new, old = (without(table, waived) for table in (case.table, before.table))
-        if pooled:
-            new, old = as_expected(new, case.table), as_expected(old, case.table)
+        is_test = case.probe == "test"
+        if new.columns == (AS_EXPECTED,) and not is_test:
+            old = as_expected(old, case.table)
         differing = setting_differences(case.settings, before.settings)
         # The numbers of a test in Python may be of any size, and none is rounding.
-        return (pair(new, old, differing, exact=case.probe == "test"),)
+        return pair(new, old, differing, exact=is_test)
 
     def obstacle(
         self,
@@ -176,3 +179,20 @@ def not_comparable(pairing: Pairing, another_tokenizer: bool) -> str:
             "least half must be"
         )
     return "; ".join(reasons)
+
+
+def waived_facts(waivers: Iterable[Waiver]) -> tuple[str, ...]:
+    """Return the ids of the facts that waivers in force leave out of comparisons, sorted."""
+    return tuple(
+        sorted(waiver.fact for waiver in waivers if waiver.fact and not waiver.expired)
+    )
+
+
+def without(table: Table, facts: Collection[str]) -> Table:
+    """Return the table without the rows about ``facts``."""
+    if not facts:
+        return table
+    return Table(
+        columns=table.columns,
+        rows=tuple(row for row in table.rows if row.fact_id not in facts),
+    )

@@ -164,8 +164,8 @@ class _Check:
     def _of_case(self, case: Case) -> Iterator[str]:
         """Yield why nothing of a case can be compared."""
         from pytest_kbrel.gates import not_comparable
+        from pytest_kbrel.gates.comparison import waived_facts
         from pytest_kbrel.gates.measurement import pair
-        from pytest_kbrel.gates.waivers import waived_facts
 
         waived, before = waived_facts(case.waivers), self.baseline.case(case)
         facts = [fact for fact in case.facts if fact.id not in waived]

@@ -27,8 +27,8 @@ from pytest_kbrel.gates import (
     with_family,
     with_looks_told,
 )
+from pytest_kbrel.gates.cases import under_waivers
 from pytest_kbrel.gates.rules import gate_result
-from pytest_kbrel.gates.waivers import under_waivers
 from pytest_kbrel.records import (
     NOT_KNOWN,
     AggregateCase,
@@ -227,8 +227,8 @@ def _obstacles(
     comparison, obstacles = _comparison(side, baseline), {}
     for case in cases:
         if not case.aggregate and case.metrics:
-            pairings = comparison.pairings(case)
-            missing = () if pairings else (case.id,)
+            pairing = comparison.pairing(case)
+            pairings, missing = ([], [case.id]) if pairing is None else ([pairing], [])
             if obstacle := comparison.obstacle([case], pairings, missing):
                 obstacles[case.nodeid] = ": ".join(obstacle)
     return obstacles
