@@ -262,7 +262,7 @@ def measured_for(
         figure for figure in figures if figure.name in {gate.metric for gate in gates}
     ]
     tables = [pairing.candidate for pairing in pairings]
-    return measure_figures(gated, tables, pairings, alpha=stats.sidak(family))
+    return measure_figures(gated, tables, pairings, comparisons=family)
 
 
 class World:
@@ -309,7 +309,7 @@ class World:
         """Judge gates as the product does; nothing is measured that no gate is about."""
         pairings = [pair(new, old) for new, old in zip(after, before, strict=True)]
         measurement = measured_for(gates, figures, pairings, self.family)
-        gates = decide(gates, measurement, comparisons=self.family)
+        gates = decide(gates, measurement)
         return verdict_of(gates, baseline_asked=True)
 
     def session(

@@ -168,9 +168,9 @@ def kbrel_one(part: Slice, session: int, gate: Gate, comparisons: int) -> int:
         if f.name == gate.metric
     ]
     measurement = measure_figures(
-        figures, tables[:1], [pair(*tables)], alpha=stats.sidak(comparisons)
+        figures, tables[:1], [pair(*tables)], comparisons=comparisons
     )
-    (result,) = rules.decide([gate], measurement, comparisons=comparisons)
+    (result,) = rules.decide([gate], measurement)
     return {"pass": GREEN, "inconclusive": UNDECIDED, "fail": RED}[result.verdict]
 
 

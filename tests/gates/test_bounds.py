@@ -51,7 +51,6 @@ def judged(
         figures_of([metric]),
         (new,),
         () if old is None else (pair(new, old),),
-        alpha=0.05,
     )
     (result,) = decide([gate("c", rule, bound, **more)], measured)
     return result
