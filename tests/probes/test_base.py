@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.errors import ResponseError, SuiteError
+from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.probes import (
     head_to_tail,
-    open_case,
     run_case,
 )
 from pytest_kbrel.probes.base import (
@@ -64,35 +63,6 @@ def ask(fact, to=""):
         to=to,
         request=GenerateRequest(prompt=fact.id, max_new_tokens=4),
     )
-
-
-@pytest.mark.parametrize(
-    ("case", "message"),
-    [
-        (
-            replace(
-                make_case(HeadToTailSettings(), FRANCE), settings=MonitorSettings()
-            ),
-            "HeadToTailSettings; found Mon",
-        ),
-        (
-            replace(
-                make_case(MonitorSettings(), FRANCE), settings=HeadToTailSettings()
-            ),
-            "MonitorSettings; found Head",
-        ),
-        (
-            replace(
-                make_case(ReliabilitySettings(), FRANCE), settings=MonitorSettings()
-            ),
-            "ReliabilitySettings; found",
-        ),
-        (make_case(HeadToTailSettings()), "it has no facts"),
-    ],
-)
-def test_a_case_has_facts_and_the_settings_of_its_probe(case, message):
-    with pytest.raises(SuiteError, match=message):
-        open_case(case)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import dataclasses
 
 import pytest
 
-from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.replies import read_truth
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.probes import run_case
@@ -123,18 +122,6 @@ def test_a_fact_the_published_variant_drops_is_not_asked():
     table = run_case(told_case(settings), oracle, oracle.keep).table
     assert len(oracle.rounds[1]) == 1
     assert set(table.rows[0].values) == {0.0}
-
-
-@pytest.mark.parametrize("statements", [(), ("[Y] governs [X].",)])
-def test_a_relation_with_nothing_to_complete_is_named(statements):
-    case = told_case(relation=dataclasses.replace(TOLD, statements=statements))
-    oracle = Oracle()
-    with pytest.raises(
-        SuiteError,
-        match=r"`formats: all` needs `statements` of relation 'P36'.*found \d",
-    ):
-        run_case(case, oracle, oracle.keep)
-    assert oracle.rounds == []
 
 
 @pytest.mark.parametrize(
