@@ -100,14 +100,3 @@ def test_in_chunks_a_case_has_the_outcomes_it_has_at_once(settings, size, monkey
     assert len(whole.errors) == 1
     if isinstance(settings, MonitorSettings):
         assert len(whole.moved) > 1
-
-
-@pytest.mark.slow
-def test_no_round_of_a_very_large_case_is_large():
-    oracle = Oracle(believe=believed)
-    result = run_case(
-        make_case(MonitorSettings(negatives=5), *facts(1100)), oracle, oracle.keep
-    )
-    assert len(result.table.rows) == 1100
-    # 3 frames, 7 contexts in the facts, and the anchor: two requests each.
-    assert [len(asked) // 22 for asked in oracle.rounds] == [1024, 76]
