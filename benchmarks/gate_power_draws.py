@@ -14,6 +14,7 @@ from gate_power_coverage import UNIT, Array, Rng, of, ratio
 from scipy.special import stdtr
 from scipy.stats import t as student
 
+from benchmarks.fewest_lost import fewest_lost
 from benchmarks.rate_verdicts import most_within
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import BaselineCase, read_baseline
@@ -31,7 +32,6 @@ from pytest_kbrel.gates.reasons import FEW_CLUSTERS
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Case, CaseResult, Gate, Judgement, Outcome, Table
-from pytest_kbrel.stats.paired_rates import fewest_lost
 from pytest_kbrel.suites import load_suite
 from tests.stats.samples import paired_difference
 

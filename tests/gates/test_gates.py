@@ -89,7 +89,7 @@ def test_noise_is_inconclusive_and_says_what_would_decide() -> None:
     )
     assert actual.verdict == "inconclusive"
     assert "accuracy fell by 0.008" in actual.reason
-    assert "a drop of 0.055 would be found with 80 % power" in actual.reason
+    assert "a drop of 0.070 would be found with 80 % power" in actual.reason
     assert "about 896 facts would decide" in actual.reason
 
 

@@ -315,7 +315,7 @@ def test_a_model_to_compare_with_is_planned_too(pytester, mini_suite):
             "--kb-model scripted/knows.jsonl: 12 calls",
             "--kb-baseline-model reference:int4: 12 calls",
             "--kb-judge openai/judge: 0 to 12 calls, everything twice",
-            "accuracy in * (the other model is asked in this run)",
+            "accuracy in * the other model is asked in this run",
         ]
     )
 
