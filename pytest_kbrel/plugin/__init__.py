@@ -52,13 +52,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if not options.is_active(config):
         _refuse_suites_without_model(config)
     elif options.text_of(config, "export_requests"):
-        from pytest_kbrel.plugin.export import start_export
+        from pytest_kbrel.plugin.dry_run import Exporter
 
-        start_export(config)
+        config.pluginmanager.register(Exporter(config), "kbrel-exporter")
     elif options.is_on(config, "plan"):
-        from pytest_kbrel.plugin.activation import start_plan
+        from pytest_kbrel.plugin.dry_run import Planner
 
-        start_plan(config)
+        config.pluginmanager.register(Planner(config), "kbrel-planner")
     else:
         from pytest_kbrel.plugin.activation import start
 
