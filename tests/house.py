@@ -212,6 +212,7 @@ ROOMS: dict[str, Room] = {
     ),
     "words": Room(
         "words of flags and node ids that the plugin reads in every run of pytest, and others too",
+        "bounds",
     ),
     "outputs": Room(
         "files that are written: whole or not at all, and never over one that is there unasked",

@@ -12,9 +12,7 @@ import pytest
 
 from pytest_kbrel.evaluation.cases import Retrieval, baseline_of
 from pytest_kbrel.models import embedding
-from pytest_kbrel.plugin import preflight
 from pytest_kbrel.plugin.fixtures import failure_message, waiver_text
-from pytest_kbrel.plugin.preflight import check_suites
 from pytest_kbrel.probes.base import ProbeResult
 from pytest_kbrel.records import (
     CaseResult,
@@ -26,8 +24,7 @@ from pytest_kbrel.records import (
     Table,
     Waiver,
 )
-from tests.made_cases import RECORDED_MODEL, made_case, made_options, made_suite
-from tests.stub_config import StubConfig
+from tests.made_cases import RECORDED_MODEL, made_case, made_options
 
 
 def outcome(number: int, label: str) -> Outcome:
@@ -111,48 +108,6 @@ def test_which_case_fails_its_test(
     assert message == (
         f"nothing was measured\nhead_to_tail[a]: {verdict}" if fails else ""
     )
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Note what is checked in place of checking it."""
-    actual: list[Any] = []
-    monkeypatch.setattr(
-        preflight, "check_args", lambda options, suites: actual.append("args")
-    )
-    monkeypatch.setattr(
-        preflight,
-        "check_cases",
-        lambda options, cases: actual.append([case.id for case in cases]),
-    )
-    monkeypatch.setattr(
-        preflight,
-        "check_published",
-        lambda baseline, name, ids: actual.append((name, ids)),
-    )
-    return actual
-
-
-@pytest.mark.parametrize(
-    ("typed", "paper", "checked"),
-    [
-        ({}, None, []),
-        ({"judge_args": "seed=1"}, None, ["args"]),
-        ({}, "A paper", [("published/x", ["head_to_tail[a]", "monitor[b]"])]),
-    ],
-)
-def test_cases_that_are_to_run_are_checked_and_arguments_that_are_typed(
-    asked: list[Any], typed: dict[str, str], paper: str | None, checked: list[Any]
-) -> None:
-    suite = made_suite(made_case("head_to_tail[a]"), made_case("monitor[b]"))
-    baseline = None if paper is None else cast(Any, SimpleNamespace(paper=paper))
-    options = made_options(baseline="published/x")
-    config = cast(pytest.Config, StubConfig(Path(), **typed))
-    check_suites(config, options, baseline, [suite], {"mini.kb.yaml::monitor[b]"})
-    assert asked == [*checked, ["monitor[b]"]]
-
-
-ARGS = "seed=1,peft=x,base_url=http://localhost:9/v1"
 
 
 class Encoder:
