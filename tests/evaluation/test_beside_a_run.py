@@ -110,6 +110,9 @@ def test_which_case_fails_its_test(
     )
 
 
+ARGS = "seed=1,peft=x,base_url=http://localhost:9/v1"
+
+
 class Encoder:
     """Notes how it was opened."""
 
