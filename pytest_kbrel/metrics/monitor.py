@@ -33,9 +33,16 @@ def pfd(anchor: npt.ArrayLike, frames: npt.ArrayLike) -> float:
     """Return the prompt-framing degree of one fact (eq. 1), 0..1.
 
     ``anchor`` holds the primary anchor's token probabilities, shape (L,); ``frames`` those of the same tokens
-    in each frame without context, shape (R, L).
+    in each frame without context, shape (R, L). Raises ``ValueError`` on other shapes.
     """
-    return float(np.abs(np.asarray(frames) - np.asarray(anchor)).mean())
+    primary = np.asarray(anchor, dtype=float)
+    foreign = np.asarray(frames, dtype=float)
+    if primary.ndim != 1 or foreign.shape[1:] != primary.shape or not foreign.size:
+        raise ValueError(
+            "an anchor of shape (L,) and others of shape (at least 1, L), L > 0, are needed; "
+            f"found {primary.shape} and {foreign.shape}"
+        )
+    return float(np.abs(foreign - primary).mean())
 
 
 def ird(anchor: npt.ArrayLike, negatives: npt.ArrayLike) -> float:

@@ -6,10 +6,12 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import head_to_tail, monitor, reliability
 from pytest_kbrel.probes.base import (
     ProbeResult,
     ProbeRun,
+    check_wording,
     with_columns,
     without_missing,
 )
@@ -45,7 +47,8 @@ CHUNK_FACTS: dict[ProbeName, int] = {
 
 
 def open_case(case: Case) -> ProbeRun:
-    """Start the probe of a case."""
+    """Start the probe of a case; ``SuiteError`` where it has the settings of another, or no facts."""
+    _check(case)
     case = dataclasses.replace(case, settings=case.settings.for_model(chat=case.chat))
     run = IMPLEMENTATIONS[case.probe]
     return run(case) if count_of(case) == 1 else run_wordings(case, run)
@@ -62,6 +65,7 @@ def run_case(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
 
 def run_part(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
     """Drive the probe of a part of a case, as :func:`run_case`; :func:`whole_result` joins the parts."""
+    _check(case)
     return _merged([_run(chunk, answer, keep) for chunk in chunks_of(case)])
 
 
@@ -73,7 +77,9 @@ def chunk_size(case: Case) -> int:
 def chunks_of(case: Case) -> Iterator[Case]:
     """Yield the case with :data:`CHUNK_FACTS` of its facts at a time, so that memory does not grow with it.
 
-    No probe compares facts: asked in chunks or at once, a case has the same outcomes.
+    No probe compares facts: asked in chunks or at once, a case has the same outcomes. Raises ``SuiteError``
+    for a case of MONITOR that is too large for one chunk, as
+    :func:`~pytest_kbrel.probes.monitor.cells.grid_of` does.
     """
     size = chunk_size(case)
     if len(case.facts) > size:
@@ -83,14 +89,20 @@ def chunks_of(case: Case) -> Iterator[Case]:
 
 
 def parts_of(case: Case, facts: Sequence[Sequence[Fact]]) -> tuple[Case, ...]:
-    """Return the case with each of these parts of its facts, all of which are asked as in the whole case."""
+    """Return the case with each of these parts of its facts, all of which are asked as in the whole case.
+
+    Raises ``SuiteError`` as :func:`chunks_of` does.
+    """
     if len(facts[0]) == len(case.facts):
         return (case,)
     return tuple(part_of(case, part) for part in facts)
 
 
 def part_of(case: Case, facts: Sequence[Fact]) -> Case:
-    """Return the case with these of its facts, which are asked as in the whole case, whichever they are."""
+    """Return the case with these of its facts, which are asked as in the whole case, whichever they are.
+
+    Raises ``SuiteError`` as :func:`chunks_of` does.
+    """
     leveled = {fact.id: fact for fact in _leveled(case).facts}
     return dataclasses.replace(case, facts=tuple(leveled[fact.id] for fact in facts))
 
@@ -129,6 +141,20 @@ def _merged(results: Sequence[ProbeResult], order: Sequence[Fact] = ()) -> Probe
         errors=tuple(error for result in results for error in result.errors),
         moved=tuple(moved for result in results for moved in result.moved),
     )
+
+
+def _check(case: Case) -> None:
+    own = PROBES[case.probe].settings
+    if not isinstance(case.settings, own):
+        raise SuiteError(
+            f"{case.id}: probe {case.probe!r} has settings of its own, {own.__name__}; "
+            f"found {type(case.settings).__name__}"
+        )
+    check_wording(case.settings)
+    if not case.facts:
+        raise SuiteError(
+            f"{case.id}: it has no facts, and zero facts are no measurement"
+        )
 
 
 def _run(case: Case, answer: Answer, keep: Keep) -> ProbeResult:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TypeVar
 
 from pytest_kbrel.catalogue.probes import probe_of_settings
-from pytest_kbrel.errors import ResponseError
+from pytest_kbrel.errors import ResponseError, SuiteError
 from pytest_kbrel.judges.rules import Judged
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.probes.prompts import (
@@ -50,6 +50,7 @@ from pytest_kbrel.records import (
     changed_digest,
     record,
     short_digest,
+    template_error,
 )
 
 R = TypeVar("R", bound=Response)
@@ -315,3 +316,16 @@ def request_of(
         system=settings.system,
         turns=turns,
     )
+
+
+def check_wording(settings: ProbeSettings) -> None:
+    """Raise ``SuiteError`` where a text has not the placeholders it needs, a stop is empty, or no wording."""
+    for key, (needed, allowed) in probe_of_settings(settings).places.items():
+        name = "prompt_text" if key == "prompt" else key
+        text = getattr(settings, name)
+        if text and (wrong := template_error(text, needed, allowed)):
+            raise SuiteError(f"{name}: {wrong}; found {text!r}")
+    if "" in (settings.stop or ()):
+        raise SuiteError("stop: found an empty text; allowed: texts that are not empty")
+    if isinstance(settings, ExampleWording) and settings.wordings < 1:
+        raise SuiteError(f"wordings: found {settings.wordings}; allowed: 1 and more")

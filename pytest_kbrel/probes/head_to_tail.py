@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.rules import Judged
 from pytest_kbrel.judges.stripping import strip_wrapping
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
@@ -55,7 +56,8 @@ COLUMNS = (
 def run(case: Case) -> ProbeRun:
     """Ask each fact's question once and have the answers judged; columns as in :data:`COLUMNS` (section 2.2).
 
-    With in-domain examples a fact for which the case says that it has none is shown those of ``few-shot``.
+    With in-domain examples a fact for which the case says that it has none is shown those of ``few-shot``;
+    ``SuiteError`` where the case says nothing about a fact.
     """
     settings = case.settings
     assert isinstance(settings, HeadToTailSettings)
@@ -66,6 +68,11 @@ def run(case: Case) -> ProbeRun:
             return BRIEF_SHOTS
         if settings.prompt != "in-domain":
             return ()
+        if fact.id not in shots:
+            raise SuiteError(
+                f"{case.id}: prompt 'in-domain' needs an example for each fact, found none for {fact.id!r}; "
+                "allowed: shots in the case, or another prompt"
+            )
         # The unanswerable example, and one of the question's own relation (section 3.5).
         own = [(shot.question, shot.answer or UNSURE) for shot in shots[fact.id][:1]]
         return (BRIEF_SHOTS[1], *own) if own else BRIEF_SHOTS

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
+from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.probes.base import ProbeResult, ProbeRun, with_columns
 from pytest_kbrel.records import (
@@ -42,7 +43,10 @@ def wording_of(role: str) -> tuple[int, str]:
 
 
 def run_wordings(case: Case, run: Callable[[Case], ProbeRun]) -> ProbeRun:
-    """Run a probe once for each wording, all in step, so that a round has the asks of all of them."""
+    """Run a probe once for each wording, all in step, so that a round has the asks of all of them.
+
+    Raises ``SuiteError`` where a fact has fewer wordings.
+    """
     runs = [run(_in_wording(case, number)) for number in range(count_of(case))]
     asks = {number: next(one) for number, one in enumerate(runs)}
     results: dict[int, ProbeResult] = {}
@@ -67,7 +71,12 @@ def _in_wording(case: Case, number: int) -> Case:
 
     def worded(fact: Fact) -> Fact:
         questions = fact.questions(relations.get(fact.relation))
-        return dataclasses.replace(fact, question=questions[number])
+        if number < len(questions):
+            return dataclasses.replace(fact, question=questions[number])
+        raise SuiteError(
+            f"{case.id}: wordings: found {count_of(case)}, and {len(questions)} of the question of "
+            f"{fact.id!r}; allowed: 1 to {len(questions)}, or more frames of relation {fact.relation!r}"
+        )
 
     # The answer that stands in the outcome is that to the first wording.
     top_k = 0 if number else case.top_k

@@ -16,7 +16,7 @@ from pytest_kbrel.catalogue.metrics import (
 from pytest_kbrel.catalogue.probes import PROBES, Probe, probe_named, probe_of_settings
 from pytest_kbrel.metrics import FORMULAS
 from pytest_kbrel.probes import IMPLEMENTATIONS
-from pytest_kbrel.probes.base import template_of
+from pytest_kbrel.probes.base import check_wording, template_of
 from pytest_kbrel.records import CaseKind, ProbeName
 from pytest_kbrel.reports.json_report import schema
 from pytest_kbrel.suites.cases import _GROUPS
@@ -113,4 +113,5 @@ def test_facts_can_be_grouped_and_prepared_for_it_and_its_own_words_hold_a_quest
 ) -> None:
     assert probe.slicing in _GROUPS
     assert probe.chunk > 0
+    check_wording(probe.settings())
     assert "Who?" in template_of(probe.settings()).question("Who?")

@@ -21,6 +21,24 @@ def test_degrees_are_means_over_tokens_and_prompts() -> None:
     assert ird(anchor, frames[1:]) == pytest.approx((0.3 + 0.25) / 2)
 
 
+@pytest.mark.parametrize(
+    ("anchor", "others"),
+    [
+        ([0.5], [0.5]),
+        ([0.5], [[[0.5]]]),
+        ([[0.5]], [[0.5]]),
+        (0.5, [0.5]),
+        ([0.5], [[0.5, 0.5]]),
+        ([], [[]]),
+        ([0.5], np.empty((0, 1))),
+    ],
+)
+def test_wrong_shapes_are_refused(anchor: list[float], others: list[float]) -> None:
+    for degree_of in (pfd, ird):
+        with pytest.raises(ValueError, match="and others of shape"):
+            degree_of(anchor, others)
+
+
 def test_a_shorter_run_is_filled_and_a_longer_one_cut() -> None:
     assert pad([0.5, 0.25], 4) == [0.5, 0.25, 0.0, 0.0]
     assert pad((0.5, 0.25), 1) == [0.5]

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.rules import Judged
 from pytest_kbrel.probes import head_to_tail, run_case
 from pytest_kbrel.records import HeadToTailSettings, Shot
@@ -63,6 +64,17 @@ def test_in_domain_shows_the_facts_own_example_after_the_unanswerable_one():
         "capital of Chile?\nAnswer: Santiago\n"
     )
     assert prompt.endswith("Question: What is the capital of France?\nAnswer:")
+
+
+def test_in_domain_without_an_example_is_refused_before_anything_is_asked():
+    oracle = Oracle()
+    with pytest.raises(SuiteError, match=r"in-domain.*found none for 'P36-FR'"):
+        run_case(
+            make_case(HeadToTailSettings(prompt="in-domain"), FRANCE),
+            oracle,
+            oracle.keep,
+        )
+    assert oracle.rounds == []
 
 
 def test_in_domain_shows_the_fixed_examples_where_there_is_none_of_the_facts_own():

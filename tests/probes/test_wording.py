@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import prompts, run_case
 from pytest_kbrel.probes.reliability.shots import shots_in
 from pytest_kbrel.records import (
@@ -195,6 +196,29 @@ CASES = [
 def test_another_wording_is_not_comparable(case, change):
     assert same(case, case)
     assert not same(case, replace(case, settings=replace(case.settings, **change)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            HeadToTailSettings(prompt_text="What?"),
+            r"prompt_text: \{question\} must stand in it once",
+        ),
+        (
+            MonitorSettings(prompt_text="{examples} {question}"),
+            r"unknown placeholder \{examples\}",
+        ),
+        (
+            ReliabilitySettings(choice_prompt="{question}"),
+            r"choice_prompt: \{options\} must stand in it once",
+        ),
+        (ReliabilitySettings(stop=("",)), "stop: found an empty text"),
+    ],
+)
+def test_a_case_made_in_python_is_checked_too(settings, message):
+    with pytest.raises(SuiteError, match=message):
+        requests(make_case(settings, FACT))
 
 
 STYLES = [

@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.planning.requests import DryRun
 from pytest_kbrel.probes import run_case
@@ -102,6 +103,22 @@ def test_roles_tell_the_wordings_apart_and_the_first_is_as_ever():
     assert ours.count == 3 * theirs.count
     assert ours.settings != theirs.settings
     assert (ours.accepted, ours.draws) == (theirs.accepted, theirs.draws)
+
+
+def test_too_few_wordings_are_refused_before_anything_is_asked():
+    oracle = Oracle()
+    many = dataclasses.replace(THREE, wordings=4)
+    with pytest.raises(
+        SuiteError, match=r"found 4, and 3 of the question of 'P36-FR'; allowed: 1 to 3"
+    ):
+        run_case(make_case(many, FRANCE), oracle, oracle.keep)
+    with pytest.raises(SuiteError, match="wordings: found 0; allowed: 1 and more"):
+        run_case(
+            make_case(dataclasses.replace(THREE, wordings=0), FRANCE),
+            oracle,
+            oracle.keep,
+        )
+    assert oracle.rounds == []
 
 
 def test_a_fact_that_lacks_an_answer_to_a_wording_is_one_error():

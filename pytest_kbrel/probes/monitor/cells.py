@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 
+from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.words import is_unspaced
 from pytest_kbrel.metrics.monitor import ABLATED
 from pytest_kbrel.probes.base import (
@@ -93,15 +94,30 @@ def answer_text(fact: Fact) -> str:
 
 
 def grid_of(case: Case) -> Grid:
-    """Return the case's grid: R from its relation's frames, M from its facts' negatives."""
+    """Return the case's grid: R from its relation's frames, M from its facts' negatives.
+
+    Raises ``SuiteError`` for a fact without object or negatives, and where word prediction is to be asked and
+    no statement of the relation ends with its object.
+    """
     settings = case.settings
     assert isinstance(settings, MonitorSettings)
-    fewest = min(len(fact.negatives) for fact in case.facts)
+    poorest = min(case.facts, key=lambda fact: len(fact.negatives))
+    fewest = len(poorest.negatives)
+    if not fewest or any(fact.object is None for fact in case.facts):
+        raise SuiteError(
+            f"{case.id}: every fact that MONITOR asks about needs an object and at least one of `negatives`; "
+            f"found {poorest.id} with {fewest}"
+        )
+    relation = case.relations[0]
+    if settings.formats == "all" and not relation.openings:
+        raise SuiteError(
+            f"{case.id}: `formats: all` needs `statements` of relation {relation.id!r}, one of them with [Y] "
+            f"at its end; found {len(relation.statements)}, none of which ends so"
+        )
     frames = tuple(
-        Cell(context="none", frame=frame)
-        for frame in range(len(case.relations[0].frames))
+        Cell(context="none", frame=frame) for frame in range(len(relation.frames))
     )
-    contexts = [f"negative{number}" for number in range(1, fewest + 1)]
+    contexts = tuple(f"negative{number}" for number in range(1, fewest + 1))
     full = settings.study == "full"
     return Grid(
         frames=frames,
@@ -120,7 +136,10 @@ def grid_of(case: Case) -> Grid:
 
 
 def with_equal_negatives(case: Case) -> Case:
-    """Return the case with as many negatives for each fact as its poorest one has: all are asked with these."""
+    """Return the case with as many negatives for each fact as its poorest one has: all are asked with these.
+
+    Raises ``SuiteError`` as :func:`grid_of` does.
+    """
     count = len(grid_of(case).negatives)
     facts = tuple(
         dataclasses.replace(fact, negatives=fact.negatives[:count])
@@ -169,6 +188,8 @@ def _framed(case: Case, fact: Fact, cell: Cell) -> str:
     question = question_of(case, fact, cell.frame)
     if cell.context == "none":
         return question
-    wrong = cell.context.removeprefix("negative")
-    entity = fact.negatives[int(wrong) - 1] if wrong.isdecimal() else fact.object
-    return with_context(entity or "", question)
+    if cell.context == "positive":
+        assert fact.object is not None
+        return with_context(fact.object, question)
+    wrong = fact.negatives[int(cell.context.removeprefix("negative")) - 1]
+    return with_context(wrong, question)

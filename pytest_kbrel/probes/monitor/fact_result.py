@@ -7,15 +7,14 @@ relation's statements.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pytest_kbrel.judges.replies import read_truth
 from pytest_kbrel.metrics import monitor as formulas
-from pytest_kbrel.probes.base import Answers, relation_of, request_of
+from pytest_kbrel.probes.base import Answers, relation_of
 from pytest_kbrel.probes.monitor.cells import ANCHOR, Cell, Grid
 from pytest_kbrel.probes.prompts import check, fill
 from pytest_kbrel.records import (
@@ -34,26 +33,14 @@ _CLAUSE_END = re.compile(r"[.,;:!?](?=\s|$)|\s\(")
 
 
 class FactResult(ABC):
-    """One fact with the responses about it; the two variants differ in what they make of a response.
-
-    ``role`` stands behind a cell's name in the role of its answer, which is searched for with so many
-    ``beams``.
-    """
-
-    role = ""
-    beams = 1
+    """One fact with the responses about it; the two variants differ in what they make of a response."""
 
     def __init__(self, case: Case, fact: Fact, grid: Grid, answers: Answers) -> None:
         self.case, self.fact, self.grid, self.answers = case, fact, grid, answers
 
+    @abstractmethod
     def answer(self, cell: Cell) -> Generated:
         """Return what the model wrote in a cell; ``ResponseError`` where the request failed."""
-        return self.answers.generated(self.fact.id, cell.name + self.role)
-
-    def request(self, prompt: str) -> GenerateRequest:
-        """Return the request of a prompt as it stands."""
-        request = request_of(self.case.settings, prompt)
-        return dataclasses.replace(request, num_beams=self.beams)
 
     @abstractmethod
     def probabilities(self, cell: Cell) -> Sequence[float]:
@@ -137,10 +124,10 @@ class FactResult(ABC):
             for role, name in objects:
                 yield f"{role}:{number}", check(fill(statement, fact.subject, name))
 
-    def format_asks(self) -> Iterator[Ask]:
-        """Yield the asks of :meth:`format_prompts`."""
+    def format_asks(self, request: Callable[[str], GenerateRequest]) -> Iterator[Ask]:
+        """Yield the asks of :meth:`format_prompts`; ``request`` makes the request of a prompt."""
         for role, prompt in self.format_prompts():
-            yield Ask(fact_id=self.fact.id, role=role, request=self.request(prompt))
+            yield Ask(fact_id=self.fact.id, role=role, request=request(prompt))
 
     def format_answers(self) -> dict[str, Generated]:
         """Return the answers to :meth:`format_asks` by their roles, in their order."""

@@ -102,12 +102,22 @@ def _shown(shots: Sequence[Shot]) -> tuple[tuple[str, str], ...]:
 
 
 def shots_of(case: Case, fact: Fact) -> tuple[tuple[str, str], ...]:
-    """Return the (question, answer) examples of a fact, "unsure" where there is no answer."""
+    """Return the (question, answer) examples of a fact, "unsure" where there is no answer.
+
+    Raises ``SuiteError`` when the case asks with examples and has none for the fact.
+    """
     assert isinstance(case.settings, ReliabilitySettings)
     if case.settings.prompt == "few-shot":
         return BRIEF_SHOTS
-    shows = sum(case.settings.shown)
-    return _shown(dict(case.shots)[fact.id]) if shows else ()
+    shots: tuple[Shot, ...] = next(
+        (chosen for name, chosen in case.shots if name == fact.id), ()
+    )
+    if len(shots) != sum(case.settings.shown):
+        raise SuiteError(
+            f"{case.id}: prompt {case.settings.prompt!r} shows {sum(case.settings.shown)} examples, found "
+            f"{len(shots)} for {fact.id!r}; allowed: that many in the case's shots"
+        )
+    return _shown(shots)
 
 
 def _nearest(case: Case, fact: Fact, ranked: Sequence[Shot]) -> tuple[Shot, ...]:

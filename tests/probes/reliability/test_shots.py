@@ -124,6 +124,12 @@ def test_the_prompt_shows_them_and_the_digest_tells() -> None:
     )
 
 
+def test_a_case_that_lacks_its_examples_is_an_error() -> None:
+    oracle = Oracle()
+    with pytest.raises(SuiteError, match=r"shows 4 examples, found 0 for 'P36-FR'"):
+        run_case(case_with(FOUR, *ANSWERED), oracle, oracle.keep)
+
+
 WORDS = ("Alpha", "Beta", "Gamma", "Delta", "Omega Prime", "the Beta")
 facts_ = st.builds(
     lambda subject, answer, n: Fact(
