@@ -189,8 +189,8 @@ def _denying(clauses: Sequence[str], code: str, denials: _Found) -> int | None:
     """
     said = [(i, text) for i, one in enumerate(clauses) if (text := _bare(one, code))]
     short = bool(said) and len(said[0][1].split()) <= _LEAD
-    found = (index for index, text in said[: 1 + short] if _matches(denials, text))
-    return next(found, None)
+    matching = (index for index, text in said[: 1 + short] if _matches(denials, text))
+    return next(matching, None)
 
 
 def _is_contrasted(clauses: Sequence[str], code: str) -> bool:
