@@ -55,21 +55,15 @@ def next_steps(
         case.verdict in settings.failing and not case.waived for case in run.cases
     )
     steps = []
-    # --lf would leave out what was not run.
-    unread, interrupted = (
-        phrases.is_uncollected(run),
-        run.exit_status == pytest.ExitCode.INTERRUPTED,
-    )
-    if interrupted and not unread:
+    if phrases.is_uncollected(run):
+        # --lf would leave out what was not run.
+        failed = False
+    elif run.exit_status == pytest.ExitCode.INTERRUPTED:
+        failed = False
         what = "run again" if settings.use_cache is None else "go on"
         steps.append((what, command()))
     # --lf is a flag of pytest's cache plugin, which -p no:cacheprovider switches off.
-    if (
-        asks
-        and failed
-        and not (interrupted or unread)
-        and config.pluginmanager.hasplugin("lfplugin")
-    ):
+    if asks and failed and config.pluginmanager.hasplugin("lfplugin"):
         steps.append(("rerun the failed", command("--lf")))
     # What cannot be compared is no model to bless in the other's place.
     unfit = {"not comparable", *UNMEASURED}
@@ -77,11 +71,8 @@ def next_steps(
     partial = not run.complete or settings.until_decided
     if asks and not (undecided or partial or is_published(run.baseline)):
         name = "" if settings.baseline else "=NAME"
-        what = (
-            "bless this run"
-            if view.verdict(run) in ("pass", "no baseline")
-            else "bless it anyway"
-        )
+        is_good = view.verdict(run) in ("pass", "no baseline")
+        what = "bless this run" if is_good else "bless it anyway"
         steps.append((what, command(f"--kb-baseline-update{name}")))
     if repeats and config.get_verbosity() == 0:
         steps.append(("all tables", command("-v")))

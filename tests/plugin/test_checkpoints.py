@@ -107,45 +107,6 @@ def test_a_gated_checkpoint_is_one_error_for_the_whole_session(
 
 
 @pytest.mark.slow
-def test_python_tests_say_once_why_the_model_cannot_be_loaded(
-    pytester, report, monkeypatch
-):
-    pytester.makepyfile(
-        test_own="""
-        import pytest
-
-        @pytest.fixture(scope="session")
-        def own(kb_model):
-            return kb_model
-
-        @pytest.mark.parametrize("i", range(3))
-        def test_model(kb_model, i):
-            pass
-
-        def test_own(own):
-            pass
-
-        def test_no_model():
-            pass
-        """
-    )
-    with HubServer(pytester.path, REPO, refusal=(403, "GatedRepo")) as hub:
-        use_hub(monkeypatch, hub, pytester.path)
-        result = pytester.runpytest_subprocess(f"--kb-model={REPO}")
-    # The last one needs no model.
-    result.assert_outcomes(errors=4, passed=1)
-    failures = result.stdout.str().partition("= knowledge reliability =")[0]
-    assert failures.count(f"{REPO}: config cannot be loaded: ") == 1
-    assert (
-        failures.count("the model cannot be used: test_own.py::test_model[0] says why")
-        == 3
-    )
-    # The report has the reason of each, so that the first screen names the cause once.
-    assert len({tuple(case["errors"]) for case in report()["cases"]}) == 1
-    result.stdout.fnmatch_lines(["INVALID*4 cases: *"])
-
-
-@pytest.mark.slow
 def test_workers_fetch_each_file_of_a_hub_checkpoint_once(
     pytester, mini_suite, report, monkeypatch
 ):

@@ -7,7 +7,6 @@ import pytest
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import News
-from pytest_kbrel.models.cache.session import JournalSummary
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.serialization import dumps_compact
@@ -22,30 +21,6 @@ from tests.made_cases import (
 from tests.stub_config import StubConfig
 
 ITEM = "mini.kb.yaml::head_to_tail[a]"
-MODEL = replace(
-    RECORDED_MODEL,
-    backend="openai",
-    weights_digest="",
-    tokenizer_digest="",
-    dtype="",
-    device="http://a/v1",
-)
-
-
-class Journals:
-    """Journals of a run under way that hold what they are told to."""
-
-    def __init__(self, **summary):
-        self._summary, self.ended = JournalSummary(**summary), None
-
-    def acquire(self):
-        """Do nothing."""
-
-    def summary(self):
-        return self._summary
-
-    def release(self, *, ended):
-        self.ended = ended
 
 
 @pytest.fixture
@@ -59,40 +34,15 @@ def recorder(tmp_path, monkeypatch):
     return Recorder(StubConfig(tmp_path), options, None)
 
 
-def session(**more):
-    actual = {
-        "exitstatus": pytest.ExitCode.OK,
-        "shouldfail": False,
-        "shouldstop": False,
-    }
-    return SimpleNamespace(**(actual | more))
-
-
-def report(*results, outcome="passed", **more):
-    """Return a report of an item; it carries these results and what else a worker sends."""
-    where = {name: more.pop(name) for name in ("nodeid", "when") if name in more}
-    actual = made_report(
-        outcome=outcome, failure="why" if outcome == "failed" else "", **where
-    )
-    models = {"": MODEL} | more.pop("models", {})
-    if results:
-        news = News(models=tuple(models.items()), **more)
-        actual.kbrel = dumps_compact({"results": results, "news": news})
+def report(result, models):
+    """Return a report of an item as a worker with these models sends it."""
+    actual = made_report(nodeid=result.nodeid)
+    news = News(models=tuple(models.items()))
+    actual.kbrel = dumps_compact({"results": [result], "news": news})
     return actual
 
 
-def finished(recorder, **more):
-    """End the session that recorded; return the run and the session."""
-    recorder._finished = more.pop("finished", True)
-    ended = session(**more)
-    recorder.pytest_sessionfinish(ended)
-    assert recorder._run is not None
-    return recorder._run, ended
-
-
-HF = replace(
-    MODEL, backend="hf", weights_digest="a" * 64, tokenizer_digest="t", device="cpu"
-)
+HF = replace(RECORDED_MODEL, weights_digest="a" * 64)
 OTHER = replace(HF, weights_digest="b" * 64)
 MIXED = (
     "{} is not the same one in all workers: weights (aaaaaaaaaaaa and bbbbbbbbbbbb); its files changed "
@@ -112,12 +62,16 @@ def test_workers_with_different_models_make_no_run(
 ):
     one, two = made_result(), made_result("mini.kb.yaml::head_to_tail[b]", "fail")
     recorder.expect([ITEM])
-    recorder.pytest_runtest_logreport(report(one, models=first))
-    recorder.pytest_runtest_logreport(report(two, nodeid=two.nodeid, models=second))
-    recorder.pytest_runtest_logreport(
-        report(replace(one, id="head_to_tail[c]"), models=first)
-    )
-    run, ended = finished(recorder)
+    for result, models in (
+        (one, first),
+        (two, second),
+        (replace(one, id="head_to_tail[c]"), first),
+    ):
+        recorder.pytest_runtest_logreport(report(result, models))
+    recorder._finished = True
+    ended = SimpleNamespace(exitstatus=0, shouldfail=False, shouldstop=False)
+    recorder.pytest_sessionfinish(ended)
+    run = recorder._run
     problem = MIXED.format(who)
     assert [(case.id, case.verdict, case.errors) for case in run.cases] == [
         ("head_to_tail[a]", "pass", ()),
@@ -128,83 +82,3 @@ def test_workers_with_different_models_make_no_run(
     # Whose the recorded responses are is not known: nobody decides on them again.
     with pytest.raises(KbrelError, match="no one model answered in this run"):
         read_run(tmp_path / "out")
-
-
-def test_a_worker_whose_cases_all_failed_counts_too(recorder):
-    recorder.expect([ITEM])
-    recorder.pytest_runtest_logreport(report(made_result(), models={"": HF}))
-    for model in (HF, OTHER):
-        failed = report(nodeid="mini.kb.yaml::head_to_tail[b]", outcome="failed")
-        news = News(models=(("", model),))
-        failed.kbrel = dumps_compact({"results": (), "news": news})
-        recorder.pytest_runtest_logreport(failed)
-        assert bool(recorder._results.problems) is (model is OTHER)
-
-
-GO_ON = (
-    "this run did not end: the server's 5 answers are kept for a day, for the next run"
-)
-STAY = "2 of the answers taken over were not needed, and stay for the next run"
-KEPT = {"answers": 5, "unused": 2}
-
-
-@pytest.mark.parametrize(
-    ("summary", "came", "how", "ended", "note"),
-    [
-        (KEPT, [report(made_result())], {}, True, STAY),
-        (KEPT, [], {}, False, GO_ON),
-        (KEPT, [report(outcome="skipped", when="setup")], {}, True, STAY),
-        (KEPT, [report(made_result())], {"finished": False}, False, GO_ON),
-        (
-            KEPT | {"failed": 1},
-            [report(made_result(verdict="invalid"))],
-            {},
-            False,
-            GO_ON,
-        ),
-        (KEPT | {"failed": 1}, [report(made_result())], {}, True, STAY),
-        *(
-            (
-                KEPT,
-                [report(made_result(verdict="fail"), outcome="failed")],
-                {"finished": False, name: "stopping"},
-                True,
-                STAY,
-            )
-            for name in ("shouldfail", "shouldstop")
-        ),
-        (
-            KEPT,
-            [report(made_result())],
-            {"finished": False, "shouldfail": "stopping"},
-            False,
-            GO_ON,
-        ),
-        (
-            KEPT | {"notes": ("went on", "twice")},
-            [report(made_result())],
-            {},
-            True,
-            f"went on\ntwice\n{STAY}",
-        ),
-    ],
-)
-def test_whether_a_run_against_a_server_has_ended_and_the_note_on_it(
-    recorder, summary, came, how, ended, note
-):
-    journals = Journals(**summary)
-    recorder._run_lock = journals
-    recorder.expect([ITEM])
-    for one in came:
-        # A report is taken apart when it is taken in.
-        recorder.pytest_runtest_logreport(_again(one))
-    run, _ = finished(recorder, **how)
-    assert journals.ended is ended
-    assert dict(run.environment).get("answers_resumed") == note
-
-
-def _again(one):
-    actual = report(nodeid=one.nodeid, outcome=one.outcome, when=one.when)
-    if hasattr(one, "kbrel"):
-        actual.kbrel = one.kbrel
-    return actual

@@ -178,11 +178,3 @@ def test_the_commands_can_be_typed_as_they_stand(pytester, blessed, monkeypatch)
     assert typed.split(None, 2)[2].startswith(
         "KB_INCONCLUSIVE=fail KB_OUTPUT_PATH='my report' pytest "
     )
-
-
-def test_a_change_knows_its_relation_bucket_and_anchor(pytester, blessed, slices):
-    pytester.runpytest(*ARGS, "-k", "P36")
-    ((change,),) = (case["lost"] for case in slices())
-    assert change["relation"] == "P36"
-    assert change["bucket"] in ("head", "torso", "tail")
-    assert 0 < change["new_probability"] < change["old_probability"] < 1

@@ -98,16 +98,6 @@ def test_last_failed_runs_what_failed(pytester, mini_suite):
     assert outcomes(result)["failed"] == 1
 
 
-def test_two_workers_give_the_report_of_one(pytester, mini_suite, report):
-    from tests.reported import comparable
-
-    mini_suite()
-    pytester.runpytest(*GATE)
-    serial = comparable(report())
-    pytester.runpytest(*GATE, "-n2")
-    assert comparable(report()) == serial
-
-
 @pytest.mark.slow
 def test_a_run_that_dies_leaves_no_older_runs_report_behind(
     pytester, mini_suite, report

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.registry import read_spec
-from pytest_kbrel.plugin import gpus, pytest_xdist_auto_num_workers
+from pytest_kbrel.plugin import gpus
 from pytest_kbrel.plugin.gpus import DEVICES, deal_gpus, visible_gpus
 
 
@@ -89,25 +89,6 @@ def test_as_many_workers_are_started_as_there_are_gpus_for(
     if listed is not None:
         monkeypatch.setenv(DEVICES, listed)
     assert workers_of(pytester, "-n", word, *flags) == count
-
-
-@pytest.mark.parametrize(
-    ("listed", "flags"),
-    [
-        ("", ["--kb-model=reference"]),
-        (None, ["--kb-model=reference", "--kb-device=cpu"]),
-        (None, ["--kb-model=openai/x"]),
-    ],
-)
-def test_without_a_model_on_gpus_the_cores_are_counted(
-    pytester, eight_gpus, monkeypatch, listed, flags
-):
-    if listed is not None:
-        monkeypatch.setenv(DEVICES, listed)
-    assert (
-        pytest_xdist_auto_num_workers(pytester.parseconfig("-n", "auto", *flags))
-        is None
-    )
 
 
 def test_a_projects_other_tests_and_its_own_number_keep_xdists_count(

@@ -72,60 +72,6 @@ def test_a_limit_of_the_suite_makes_a_case_invalid_and_a_probes_own_lets_it_pass
     }
 
 
-@pytest.mark.parametrize("limits", ["{}", "{repeated: 1.0, unmoved: 1}"])
-def test_a_model_that_always_says_the_same_is_no_consistent_one(
-    pytester, mini_suite, verdicts, errors, limits
-):
-    mini_suite(
-        HEADER
-        + f"monitor:\n  negatives: 2\n  integrity: {limits}\n  gates: {{monitor: {{max: 1}}}}\n"
-    )
-    pytester.makeconftest(SCRIPTED.format(arguments='answers=lambda prompt: "Paris"'))
-    result = pytester.runpytest(MODEL, "suites")
-    if limits != "{}":
-        assert (result.ret, verdicts()) == (
-            pytest.ExitCode.OK,
-            {"monitor[P36]": "pass"},
-        )
-        return
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert verdicts() == {"monitor[P36]": "invalid"}
-    repeated, unmoved = errors()["monitor[P36]"]
-    assert repeated.startswith(
-        "11 of 12 facts get the same wrong answer, 'paris'; allowed: at most 90%"
-    )
-    assert unmoved.startswith(
-        "12 of 12 right answers have one and the same probability"
-    )
-
-
-@pytest.mark.parametrize(("limit", "code"), [("0", 1), ("0.09", 0), ("0.08", 1)])
-def test_facts_without_response_are_left_out_up_to_the_limit(
-    pytester, mini_suite, report, limit, code
-):
-    mini_suite(
-        HEADER + f"integrity: {{errored: {limit}}}\n"
-        "reliability:\n  choices: 2\n  distractors: 4\n  gates: {wr: {max: 0}}\n"
-    )
-    pytester.makeconftest(
-        SCRIPTED.format(
-            arguments='known, fails=lambda prompt: "out of memory" if "Norway" in prompt else None'
-        )
-    )
-    assert pytester.runpytest(MODEL, "suites").ret == code
-    (case,) = report()["cases"]
-    # One of 12.
-    assert case["n"] == 11
-    assert case["errors"][0].startswith(
-        "P36:Norway (answer): out of memory"
-        if code == 0
-        else "1 fact without usable responses: P36:Norway"
-    )
-    if code == 0:
-        assert case["metrics"]["cr"]["value"] == pytest.approx(3 / 11)
-        assert case["metrics"]["wr"]["value"] == 0.0
-
-
 @pytest.mark.parametrize(
     ("country", "code", "verdict"), [("nowhere", 1, "invalid"), ("Norway", 0, "pass")]
 )
@@ -155,7 +101,6 @@ def test_a_model_that_says_nothing_anywhere_passes_no_suite_for_want_of_a_floor(
 WORLD = Path(__file__).parents[2] / "suites" / "world.kb.yaml"
 # So many facts a slice: from 10 on, all that is looked at in responses is.
 LIMIT = 12
-PROBES = ("monitor", "head_to_tail", "reliability")
 UNSEEN = "reliability[unseen]"
 Answers = Callable[[str], str]
 
@@ -177,11 +122,6 @@ def world():
 def sure(prompt, continuation):
     """As of a model that gives right answers much, which differs from question to question."""
     return 0.6 + len(prompt) % 40 / 200
-
-
-def invented(prompt):
-    """Return another wrong word for each prompt."""
-    return f"zq{sum(map(ord, prompt))}"
 
 
 def question(prompt):
@@ -214,15 +154,6 @@ def gated(suite, answers, probability=sure):
     return {result.id: result for result in (*results, *over)}
 
 
-def verdicts_of(actual, probes=PROBES):
-    """Return the verdicts_of of the slices of these probes, but for the unseen one."""
-    return {
-        result.verdict
-        for name, result in actual.items()
-        if result.probe in probes and not result.aggregate and name != UNSEEN
-    }
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -253,37 +184,6 @@ def test_empty_or_constant_answers_are_invalid_on_seen_and_unseen_questions(
     assert any(error.startswith(message) for error in actual[UNSEEN].errors)
     # The cases have said it.
     assert list(unsound_suites(actual.values())) == []
-
-
-@pytest.mark.parametrize(
-    ("answers", "most"),
-    [
-        (lambda prompt: "unsure", "'unsure'"),
-        (lambda prompt: "None", "'none'"),
-        pytest.param(question, "'", marks=pytest.mark.slow),
-    ],
-)
-def test_of_a_model_that_never_answers_the_report_says_so_without_a_gate(
-    world, answers, most
-):
-    actual = gated(world, answers)
-    # No gate of the suite judges a value alone.
-    assert {result.verdict for result in actual.values()} == {"no baseline", "pass"}
-    n = sum(result.n for result in actual.values() if not result.aggregate)
-    (problem,) = unsound_suites(actual.values())
-    assert problem.startswith(
-        f"world.kb.yaml: the model says nothing: none of {n} answers is informative ("
-    )
-    assert f" times {most}" in problem
-    assert problem.partition("although ")[2].startswith(
-        f"{n - actual[UNSEEN].n} of the questions have an answer; allowed: at least one"
-    )
-
-
-def test_a_model_that_never_writes_the_probable_answers_is_worse_than_random(world):
-    actual = gated(world, invented)
-    assert verdicts_of(actual) <= {"invalid", "no baseline", "pass"}
-    assert actual["pooled[overall]"].verdict == "invalid"
 
 
 def test_a_model_that_knows_its_facts_gets_no_errors(world):

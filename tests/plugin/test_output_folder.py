@@ -10,11 +10,8 @@ import time
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
-from pytest_kbrel.replay.recorded_run import read_run
+from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside
 from pytest_kbrel.reports import REPORT_FILES
-from pytest_kbrel.reports.json_report import read_report
 from tests.plugin.conftest import GATE, ONE, SLOW_N2, wait_until
 
 LOSES = """
@@ -190,13 +187,6 @@ def test_files_of_these_names_that_no_run_wrote_are_left_as_they_are(
     assert path.read_text() == '{"mine": 1}'
 
 
-def test_reports_are_moved_back_if_no_run_took_place(tmp_path):
-    _reports(tmp_path, "one")
-    assert move_aside(tmp_path)
-    move_back(tmp_path)
-    assert _names(tmp_path) == set(REPORT_FILES)
-
-
 def test_reports_that_cannot_be_moved_are_a_usage_error(tmp_path):
     _reports(tmp_path, "one")
     (tmp_path / "previous").write_text("a file")
@@ -205,19 +195,6 @@ def test_reports_that_cannot_be_moved_are_a_usage_error(tmp_path):
         match=r"^--kb-output-path: .*cannot be moved to .*previous: .*; allo",
     ):
         move_aside(tmp_path)
-
-
-def test_an_error_names_the_folder_of_a_report_that_was_moved_aside(tmp_path):
-    _reports(tmp_path, "1")
-    move_aside(tmp_path)
-    for read in (read_report, read_run):
-        with pytest.raises(
-            KbrelError,
-            match=r"did not end \(killed\?\), or was refused; the one before: .*/prev",
-        ):
-            read(tmp_path)
-    with pytest.raises(KbrelError, match=r"there is no such report$"):
-        read_report(tmp_path / "other")
 
 
 def test_parts_of_a_living_run_stay_and_those_of_a_dead_one_go(tmp_path):

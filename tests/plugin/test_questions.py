@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugin.conftest import GATE, INVENTS, script
+from tests.plugin.conftest import GATE
 
 HEADER = "suite: mine\nfacts: mine.csv\nquestions:\n"
 TABLE = """\
@@ -45,17 +45,6 @@ def test_accuracy_by_group_and_over_all_in_one_call_a_question(
     assert len(responses()) == 3
 
 
-def test_the_overall_figure_is_over_all_questions_alike(pytester, questions, cases):
-    questions()
-    (pytester.path / "one.jsonl").write_text(
-        script((("capital of Norway", "Oslo"),), INVENTS), encoding="utf-8"
-    )
-    assert pytester.runpytest("--kb-model=scripted/one.jsonl", "suites").ret == 0
-    overall = cases()["questions[overall]"]["metrics"]
-    assert overall["accuracy"]["value"] == pytest.approx(1 / 3)
-    assert overall["hallucination"]["value"] == pytest.approx(2 / 3)
-
-
 def test_the_second_wording_is_asked_with_wordings(
     pytester, questions, cases, responses
 ):
@@ -65,12 +54,6 @@ def test_the_second_wording_is_asked_with_wordings(
     # The model does not know the seat of Russia.
     accuracy = cases()["questions[east_of_here]"]["metrics"]["accuracy"]["value"]
     assert accuracy == 0.75
-
-
-def test_without_groups_there_is_one_case(pytester, questions, cases):
-    questions(table="question,answer\nWhat is the capital of Norway?,Oslo\n")
-    assert pytester.runpytest(*GATE).ret == 0
-    assert list(cases()) == ["questions[all]"]
 
 
 @pytest.mark.parametrize(

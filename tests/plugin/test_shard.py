@@ -96,24 +96,6 @@ def test_a_failed_response_fails_the_shard(pytester, mini_suite, report):
     assert {case["verdict"] for case in report()["cases"]} == {"invalid"}
 
 
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (
-            ["--kb-baseline-update=new"],
-            "--kb-shard: found with --kb-baseline-update, and a blessed run",
-        ),
-        (["--kb-plan"], "--kb-shard: found with --kb-plan"),
-        (["--kb-until-decided"], "--kb-shard: found with --kb-until-decided"),
-    ],
-)
-def test_what_a_shard_cannot_do_is_refused(pytester, mini_suite, flags, words):
-    mini_suite(RELATIVE)
-    result = pytester.runpytest(*GATE, "--kb-shard=1/2", *flags)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert words in " ".join(result.stderr.str().split())
-
-
 @pytest.mark.parametrize("where", ["environment", "ini"])
 def test_a_shard_asks_for_no_baseline_that_is_not_there_yet(
     pytester, mini_suite, monkeypatch, report, where
@@ -144,12 +126,6 @@ def test_a_shard_asks_for_no_baseline_that_is_not_there_yet(
     assert "prod" not in (pytester.path / "kbrel-report" / "summary.md").read_text()
     result = pytester.runpytest(*GATE, "--kb-shard=1/2", "--kb-baseline=other")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-
-
-def test_how_to_share_out_is_said_with_a_share_only(pytester, mini_suite):
-    mini_suite(ONE)
-    result = pytester.runpytest(*GATE, "--kb-shard-by=case")
-    result.stderr.fnmatch_lines(["*--kb-shard-by: found without --kb-shard*"])
 
 
 def test_a_test_in_python_is_told_the_share(pytester, mini_suite, monkeypatch):

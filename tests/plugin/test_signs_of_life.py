@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from tests.plugin.conftest import GATED, KNOWN, MODEL, script
+from tests.plugin.conftest import GATED, KNOWN, script
 
 pty = pytest.importorskip("pty", reason="Windows has no pseudo-terminals")
 fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
@@ -175,19 +175,3 @@ def test_a_pipe_gets_a_line_a_minute_and_with_q_none(pytester, mini_suite, args,
         line for line in result.outlines if re.match(r"kbrel: head_to_tail\[", line)
     ]
     assert bool(lines) is shown
-
-
-@pytest.mark.slow
-def test_a_stopped_run_tells_what_is_kept(pytester, mini_suite):
-    mini_suite(GATED)
-    pytester.makeconftest(
-        "def pytest_runtest_teardown(item):\n    raise KeyboardInterrupt\n"
-    )
-    result = pytester.runpytest_subprocess(MODEL, "suites")
-    result.stdout.re_match_lines(
-        [r"kbrel: run it again, it goes on: \d+ answers are kept"]
-    )
-    result = pytester.runpytest_subprocess(MODEL, "suites", "--kb-use-cache=off")
-    result.stdout.re_match_lines(
-        [r"kbrel: \d+ answers are not kept: --kb-use-cache=off keeps none"]
-    )

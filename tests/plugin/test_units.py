@@ -128,11 +128,3 @@ def test_a_case_in_units_is_the_whole_case_whoever_asked_them(
             (dataclasses.replace(result, duration=0.0), second.spool_path.read_bytes())
         )
     assert decided[0] == decided[1] == decided[2]
-
-
-def test_a_disk_that_takes_no_unit_is_an_error(tmp_path, models):
-    first, _ = runners(tmp_path, CUTS[0])
-    first.spool_path.parent.parent.mkdir(parents=True)
-    first.spool_path.parent.write_text("no folder")
-    with pytest.raises(KbrelError):
-        first.decide(ASKED)
