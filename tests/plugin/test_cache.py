@@ -45,15 +45,6 @@ def test_a_second_run_asks_nothing_and_reports_the_same(
 
 
 @pytest.mark.slow
-def test_workers_use_the_cache_of_a_serial_run(pytester, mini_suite, report):
-    mini_suite()
-    pytester.runpytest(*GATE)
-    pytester.runpytest(*GATE, "-n2")
-    requests, reused = counts(report)
-    assert requests == reused
-
-
-@pytest.mark.slow
 def test_the_same_contents_under_another_path_are_known_and_others_under_the_same_are_not(
     pytester, mini_suite, report
 ):

@@ -19,6 +19,7 @@ from tests.plugin.conftest import (
     MODEL,
     OVERCONFIDENT,
     script,
+    start,
     wait_until,
 )
 
@@ -239,21 +240,8 @@ def test_sigterm_ends_a_session_that_waits_for_a_server(
         return "Oslo"
 
     openai_server.say = say
-    line = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "--kb-model=openai/judge",
-        "suites",
-        "-p",
-        "no:cacheprovider",
-    ]
-    process = subprocess.Popen(
-        [*line, f"--kb-model-args=base_url={openai_server.base_url}"],
-        cwd=pytester.path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    args = f"--kb-model-args=base_url={openai_server.base_url}"
+    process = start(pytester, "--kb-model=openai/judge", args, "suites")
     try:
         assert wait_until(lambda: len(calls_to("chat/completions")) > 2, 60)
         process.terminate()
@@ -276,25 +264,19 @@ class Session:
         slow = [(f"capital of {CAPITALS[-1][0]}", "Oslo"), *KNOWN]
         waits = json.dumps({"contains": "capital of Norway?", "delay": 60}) + "\n"
         (pytester.path / "slow.jsonl").write_text(waits + script(slow))
-        line = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "--kb-model=scripted/slow.jsonl",
-            "--kb-use-cache=off",
-        ]
-        self.process = subprocess.Popen(
-            [*line, "suites", "-p", "no:cacheprovider", *args],
-            cwd=pytester.path,
-            # These tests may run in a worker themselves.
-            env={
-                name: value
-                for name, value in os.environ.items()
-                if not name.startswith("PYTEST_XDIST")
-            },
+        flags = ("--kb-model=scripted/slow.jsonl", "--kb-use-cache=off", "suites")
+        # These tests may run in a worker themselves.
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("PYTEST_XDIST")
+        }
+        self.process = start(
+            pytester,
+            *flags,
+            *args,
+            env=environment,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
             # What a shell starts in the background, such as a job of CI, ignores Ctrl-C, and so would this.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )

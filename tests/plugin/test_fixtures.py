@@ -182,10 +182,10 @@ def test_a_python_test_goes_on_after_a_waived_case(pytester, mini_suite, report)
 
 def test_facts_are_read_by_their_files_ending(pytester):
     (pytester.path / "facts.csv").write_text(
-        "relation,subject,object\nP36,Peru,Lima\n", encoding="utf-8"
+        "relation,subject,object\nP36,Peru,Lima\n", "utf-8"
     )
     (pytester.path / "wrong.csv").write_text(
-        "relation,subject,objct\nP36,Peru,Lima\n", encoding="utf-8"
+        "relation,subject,objct\nP36,Peru,Lima\n", "utf-8"
     )
     pytester.makepyfile(
         """
@@ -294,7 +294,7 @@ def test_a_metric_of_ones_own_is_blessed_and_compared_fact_by_fact(
     bless = "--kb-baseline-update=own"
     assert pytester.runpytest(MODEL, "test_it.py", bless).ret == 0
     (pytester.path / "none.jsonl").write_text(
-        '{"default": {"text": "none"}}\n', encoding="utf-8"
+        '{"default": {"text": "none"}}\n', "utf-8"
     )
     flags = ("test_it.py", "--kb-baseline=own")
     result = pytester.runpytest("--kb-model=scripted/none.jsonl", *flags)
@@ -375,9 +375,9 @@ def test_the_example_of_the_documentation_runs(pytester, mini_suite):
     (table,) = re.findall(r"```csv\n(.*?)```", page, re.DOTALL)
     (tests,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     mini_suite()
-    (pytester.path / "questions.csv").write_text(table, encoding="utf-8")
+    (pytester.path / "questions.csv").write_text(table, "utf-8")
     pytester.makepyfile(test_it=tests)
     rule = {"default": {"text": "Lima", "probability": 0.5}}
-    (pytester.path / "lima.jsonl").write_text(json.dumps(rule), encoding="utf-8")
+    (pytester.path / "lima.jsonl").write_text(json.dumps(rule), "utf-8")
     result = pytester.runpytest("--kb-model=scripted/lima.jsonl", "test_it.py")
     result.assert_outcomes(passed=2)

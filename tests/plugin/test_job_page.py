@@ -33,7 +33,7 @@ def test_shards_append_nothing_and_the_joined_run_does(
     assert not page.exists()
     assert main(["merge", "1", "2", "--output=merged"]) == 0
     assert (
-        page.read_text(encoding="utf-8")
+        page.read_text("utf-8")
         == "\n" + (pytester.path / "merged" / "summary.md").read_text()
     )
     page.unlink()

@@ -1,16 +1,10 @@
 """Sessions with a judge on a loopback server or on real weights, and cached judgements."""
 
-import os
-import signal
-import subprocess
-import sys
-
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.models.cache.store import Store
 from tests.openai_server import Fault
-from tests.plugin.conftest import GATE, RENAMED, facts_file, wait_until
+from tests.plugin.conftest import RENAMED, facts_file
 
 ONE = """\
 suite: mini
@@ -84,51 +78,6 @@ def test_a_judge_that_fails_makes_the_case_invalid_and_is_not_cached(
     openai_server.always = None
     openai_server.say = lambda text: "incorrect"
     assert gate(pytester, *judge).ret == 0
-
-
-@pytest.mark.slow
-def test_a_killed_run_keeps_the_judgements_it_had(
-    pytester, mini_suite, openai_server, judge
-):
-    mini_suite(ONE, FACTS)
-    running = []
-    folder = pytester.path / ".kbrel-cache"
-
-    def stored_replies():
-        store = Store(folder)
-        rows = store.query(
-            "SELECT * FROM answers JOIN models ON id = model WHERE described LIKE '%judge%'"
-        )
-        store.close()
-        return len(rows)
-
-    def say(text):
-        if len(openai_server.calls) == 3:
-            # The first two are on their way into the file; what has come back must survive.
-            wait_until(lambda: stored_replies() >= 2)
-            os.kill(running[0].pid, signal.SIGKILL)
-        return "correct"
-
-    openai_server.say = say
-    line = [
-        sys.executable,
-        "-m",
-        "pytest",
-        *GATE,
-        "-k",
-        "tail]",
-        judge[0],
-        f"{judge[1]},max_concurrent=1",
-    ]
-    running.append(subprocess.Popen(line, cwd=pytester.path, stdout=subprocess.DEVNULL))
-    process = running[0]
-    assert process.wait(timeout=300) == -signal.SIGKILL
-    openai_server.say = lambda text: "correct"
-    before = [call.text for call in openai_server.calls]
-    assert gate(pytester, *judge).ret == 0
-    after = [call.text for call in openai_server.calls[3:]]
-    assert not set(before[:2]) & set(after)
-    assert before[2] in after
 
 
 def test_a_baseline_of_another_judge_is_not_comparable(

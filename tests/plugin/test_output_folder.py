@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 
@@ -12,7 +11,7 @@ import pytest
 
 from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside
 from pytest_kbrel.reports import REPORT_FILES
-from tests.plugin.conftest import GATE, ONE, SLOW_N2, wait_until
+from tests.plugin.conftest import GATE, ONE, SLOW_N2, start, wait_until
 
 LOSES = """
 import shutil
@@ -57,10 +56,7 @@ def test_a_run_takes_nothing_from_a_living_one(
         return f"city {len(text)}"
 
     openai_server.say = say
-    line = [sys.executable, "-m", "pytest", *gate, "-p", "no:cacheprovider"]
-    first = subprocess.Popen(
-        line, cwd=pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    first = start(pytester, *gate, stdout=subprocess.PIPE)
     wait_until(lambda: len(openai_server.calls_to("chat/completions")) >= 12)
     assert first.poll() is None
     assert pytester.runpytest(*gate).ret == 0
@@ -85,14 +81,7 @@ def test_a_killed_runs_parts_are_cleared_away(
         return f"city {len(text)}"
 
     openai_server.say = say
-    line = [sys.executable, "-m", "pytest", *gate, *workers, "-p", "no:cacheprovider"]
-    killed = subprocess.Popen(
-        line,
-        cwd=pytester.path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    killed = start(pytester, *gate, *workers)
     parts = pytester.path / "kbrel-report" / ".parts"
     wait_until(lambda: any(parts.glob("*/*.jsonl")))
     os.killpg(killed.pid, signal.SIGKILL)
@@ -195,22 +184,6 @@ def test_reports_that_cannot_be_moved_are_a_usage_error(tmp_path):
         match=r"^--kb-output-path: .*cannot be moved to .*previous: .*; allo",
     ):
         move_aside(tmp_path)
-
-
-def test_parts_of_a_living_run_stay_and_those_of_a_dead_one_go(tmp_path):
-    alive, mine = SpoolDirectory(tmp_path, "alive"), SpoolDirectory(tmp_path, "mine")
-    alive.start()
-    alive.start()
-    alive.folder.mkdir()
-    dead = tmp_path / ".parts" / "dead"
-    dead.mkdir()
-    (tmp_path / ".parts" / "dead.alive").touch()
-    mine.clear()
-    assert alive.folder.is_dir()
-    assert not dead.exists()
-    assert not (tmp_path / ".parts" / "dead.alive").exists()
-    alive.end()
-    assert not (tmp_path / ".parts").exists()
 
 
 def test_parts_that_were_never_locked_stay_for_a_day(tmp_path):

@@ -53,27 +53,6 @@ def test_the_pooled_case_is_decided_over_all_answers_of_the_suite(
     assert (case["n"], value["n"], answers) == (42, 42, 3 * 12 + 30)
 
 
-@pytest.mark.slow
-def test_the_pooled_case_passes_against_itself_and_lists_facts_lost_against_another(
-    pytester, blessed, report, pooled, plugin_args
-):
-    pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod", *plugin_args)
-    case = pooled()
-    assert case["verdict"] == "fail"
-    lost = {
-        change["fact_id"]
-        for one in report()["cases"]
-        if not one["aggregate"]
-        for change in one["lost"]
-    }
-    assert [change["fact_id"] for change in case["lost"]] == sorted(lost)
-    assert report()["summary"]["facts_lost"] == len(lost)
-    assert pytester.runpytest(*GATE, "--kb-baseline=prod", *plugin_args).ret == 0
-    assert (pooled()["verdict"], pooled()["lost"]) == ("pass", [])
-    # A gate of another case was never asked for a level without this comparison.
-    assert report()["comparisons"] == {"counted": 7, "made": 7, "note": ""}
-
-
 def test_every_p_value_is_corrected_for_the_whole_run(pytester, blessed, report):
     pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod")
     gates = [gate for case in report()["cases"] for gate in case["gates"]]

@@ -24,7 +24,7 @@ def suite(slices, more=""):
 
 
 def exchanges(folder):
-    text = (folder / "kbrel-report" / "responses.jsonl").read_text(encoding="utf-8")
+    text = (folder / "kbrel-report" / "responses.jsonl").read_text("utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 

@@ -22,7 +22,7 @@ def questions(pytester, mini_suite):
 
     def write(text="", table=TABLE):
         mini_suite(HEADER + text)
-        (pytester.path / "suites" / "mine.csv").write_text(table, encoding="utf-8")
+        (pytester.path / "suites" / "mine.csv").write_text(table, "utf-8")
 
     return write
 
@@ -77,7 +77,7 @@ def test_the_example_of_the_documentation_runs(pytester, mini_suite, cases):
     page = (Path(__file__).parents[2] / "docs" / "suites.md").read_text("utf-8")
     table, suite = re.findall(r"```(?:csv|yaml)\n(.*?)```", page, re.DOTALL)[:2]
     mini_suite(suite)
-    (pytester.path / "suites" / "questions.csv").write_text(table, encoding="utf-8")
+    (pytester.path / "suites" / "questions.csv").write_text(table, "utf-8")
     assert pytester.runpytest(*GATE, "--kb-baseline-update=mine").ret == 0
     assert pytester.runpytest(*GATE, "--kb-baseline=mine").ret == 0
     assert cases()["questions[capitals]"]["n"] == 1

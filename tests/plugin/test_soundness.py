@@ -87,9 +87,7 @@ class TestOtherPeoplesRuns:
         mini_suite(GATED)
         pytester.makeini("[pytest]\nkb_model = reference\n")
         folder = pytester.mkdir("tests")
-        (folder / "test_other.py").write_text(
-            "def test_other(): pass", encoding="utf-8"
-        )
+        (folder / "test_other.py").write_text("def test_other(): pass", "utf-8")
 
     def test_they_leave_the_last_report_alone(self, pytester, report):
         pytester.runpytest("suites", "-k", "tail]")

@@ -72,7 +72,7 @@ def test_a_usage_error_is_one_line(pytester, mini_suite, monkeypatch, flags, mes
     for name in ("w.kb.yml", "foreign/baseline.json", "report/report.json"):
         path = pytester.path / ("" if "/" in name else "suites") / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(GATED, encoding="utf-8")
+        path.write_text(GATED, "utf-8")
     (pytester.path / "vllm.py").touch()
     pytester.syspathinsert()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")

@@ -22,10 +22,10 @@ def checkpoint(tmp_path_factory):
         folder = tmp_path_factory.mktemp("checkpoint") / name
         shutil.copytree(CHECKPOINTS / name, folder)
         file = folder / "tokenizer.json"
-        tokenizer = json.loads(file.read_text(encoding="utf-8"))
+        tokenizer = json.loads(file.read_text("utf-8"))
         # llama.cpp puts no blank in front of a text.
         tokenizer["pre_tokenizer"]["add_prefix_space"] = False
-        file.write_text(json.dumps(tokenizer), encoding="utf-8")
+        file.write_text(json.dumps(tokenizer), "utf-8")
         return folder
 
     return copy
