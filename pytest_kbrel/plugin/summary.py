@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Sequence
 
 import pytest
 
@@ -46,7 +45,8 @@ def next_steps(
     words = ["pytest", *config.invocation_params.args]
 
     def command(more: str = "") -> str:
-        return " ".join([*_variables(config), _typed(words, more)])
+        added = [more] if more and more not in words else []
+        return " ".join([*_variables(config), shlex.join([*words, *added])])
 
     # A command that blesses would bless again.
     repeats = not settings.baseline_update
@@ -89,11 +89,3 @@ def _variables(config: pytest.Config) -> list[str]:
     names = [flag.environment for flag in FLAGS if not is_explicit(config, flag.name)]
     given = [name for name in names if os.environ.get(name)]
     return [f"{name}={shlex.quote(os.environ[name])}" for name in given]
-
-
-def _typed(words: Sequence[str], more: str = "") -> str:
-    """Return words as they are typed, with ``more`` among the flags unless it is one of them."""
-    # Behind -- there are no flags.
-    at = words.index("--") if "--" in words else len(words)
-    added = [more] if more and more not in words[:at] else []
-    return shlex.join([*words[:at], *added, *words[at:]])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_kbrel.baselines import Baseline, BaselineCase
 from pytest_kbrel.cli import main
 from pytest_kbrel.records import (
     Ask,
@@ -23,6 +24,7 @@ from pytest_kbrel.records import (
     Table,
 )
 from pytest_kbrel.reports.responses import to_line
+from pytest_kbrel.session.page import page_of
 from pytest_kbrel.session.run_builder import write_reports
 from tests.reports.conftest import rich
 
@@ -248,3 +250,17 @@ def test_the_report_itself_may_be_named(
     assert capsys.readouterr().out == f"{folder / 'report.html'}\n"
     assert main(["report", str(folder / "report.html")]) == 2
     assert "report.html: is no report folder" in capsys.readouterr().err
+
+
+def test_facts_are_paired_with_those_of_the_baseline(run: Run, tmp_path: Path) -> None:
+    case = run.cases[0]
+    key = "world.kb.yaml::monitor[P30]"
+    blessed = BaselineCase(key=key, table=case.table, metrics=())
+    baseline = Baseline(
+        path=tmp_path, model=run.base, settings=(), cases={key: blessed}
+    )
+    line = '<path class="outline"'
+    assert line in page_of(run, baseline, tmp_path)
+    alone = page_of(run, None, tmp_path)
+    assert line not in alone
+    assert 'id="plot-anchors"' in alone

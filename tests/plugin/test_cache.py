@@ -80,11 +80,6 @@ def test_a_store_can_be_named_and_switched_off(pytester, mini_suite, report):
     assert (pytester.path / "elsewhere/kept/.gitignore").read_text() == "*\n"
 
 
-def _torn(path):
-    data = path.read_bytes()
-    path.write_bytes(data[: len(data) // 2])
-
-
 def _flipped(path):
     import sqlite3
 
@@ -95,18 +90,8 @@ def _flipped(path):
     connection.close()
 
 
-def _newer(path):
-    import sqlite3
-
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    connection.close()
-
-
 SPOILT = (
     (_flipped, "is broken: its checksum is wrong"),
-    (_torn, "malformed"),
-    (_newer, "found schema version 99, this pytest-kbrel knows 4; update pytest-kbrel"),
     (lambda path: path.write_text("no database " * 999), "file is not a database"),
 )
 

@@ -182,6 +182,15 @@ def test_a_model_in_the_environment_gives_way_and_a_typed_one_wins(
     result.stdout.fnmatch_lines(["kbrel: model scripted/int4.jsonl"])
 
 
+def test_a_smaller_sample_of_what_was_recorded(
+    pytester, mini_suite, slices, gate, again
+):
+    mini_suite(SUITE)
+    gate()
+    assert again("--kb-limit=2").ret == 0
+    assert {case["n"] for case in slices()} == {2}
+
+
 def broken(run, change):
     path = run / "responses.jsonl"
     path.write_bytes(change(path.read_bytes()))

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from pytest_kbrel.plugin import gpus
+from pytest_kbrel.plugin import gpus, pytest_xdist_auto_num_workers
 from pytest_kbrel.plugin.gpus import DEVICES, deal_gpus, visible_gpus
 
 
@@ -87,6 +87,14 @@ def test_as_many_workers_are_started_as_there_are_gpus_for(
     if listed is not None:
         monkeypatch.setenv(DEVICES, listed)
     assert workers_of(pytester, "-n", word, *flags) == count
+
+
+@pytest.mark.parametrize(
+    "flags", [["--kb-model=reference", "--kb-device=cpu"], ["--kb-model=openai/x"]]
+)
+def test_without_a_model_on_gpus_the_cores_are_counted(pytester, eight_gpus, flags):
+    config = pytester.parseconfig("-n", "auto", *flags)
+    assert pytest_xdist_auto_num_workers(config) is None
 
 
 def test_a_projects_other_tests_and_its_own_number_keep_xdists_count(

@@ -68,26 +68,6 @@ def test_progress_expects_only_the_requests_of_the_shard(pytester, mini_suite):
         assert sum(expected.values()) == len(asked(pytester.path / index))
 
 
-@pytest.mark.parametrize("by", ["fact", "case"])
-def test_the_shards_of_a_limited_run_ask_together_what_it_asks(
-    pytester, mini_suite, by
-):
-    mini_suite(SUITE)
-    flags = (*GATE, "--kb-limit=5")
-    pytester.runpytest(*flags, "--kb-output-path=all")
-    parts = []
-    for index in "123":
-        pytester.runpytest(
-            *flags,
-            f"--kb-shard={index}/3",
-            f"--kb-shard-by={by}",
-            f"--kb-output-path={index}",
-        )
-        parts.append(asked(pytester.path / index))
-    assert set.union(*parts) == asked(pytester.path / "all")
-    assert sum(map(len, parts)) == len(set.union(*parts))
-
-
 def test_a_failed_response_fails_the_shard(pytester, mini_suite, report):
     mini_suite(ONE)
     (pytester.path / "knows.jsonl").write_text('{"default": {"error": "no"}}\n')

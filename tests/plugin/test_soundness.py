@@ -150,6 +150,15 @@ def test_a_suite_that_is_edited_while_it_runs_does_not_cost_the_results(
     assert verdict() == ("pass", 0, True)
 
 
+def test_a_skipped_member_leaves_its_aggregate_out(pytester, mini_suite, report):
+    mini_suite(OVERALL.replace("max: 0.0", "min: 0.0"))
+    pytester.makeconftest(
+        "def pytest_collection_modifyitems(items):\n    items[0].add_marker('skip')\n"
+    )
+    assert pytester.runpytest(*GATE).ret == 0
+    assert not [case for case in report()["cases"] if case["aggregate"]]
+
+
 def test_the_ini_key_names_what_a_bare_flag_blesses_and_blesses_nothing_alone(
     pytester, mini_suite
 ):

@@ -52,6 +52,7 @@ FLAGS = [
     (f"{MODEL} --kb-shard=1/2 --kb-baseline-update=x", "--kb-shard: *with --kb-base*"),
     (f"{MODEL} --kb-shard=1/2 --kb-plan", "--kb-shard: found with --kb-plan, *"),
     (f"{MODEL} --kb-shard-by=case", "*: found without --kb-shard; *"),
+    ("--kb-model=answers/x --kb-plan", "--kb-plan: nothing is asked of answers/x, *"),
     (f"{MODEL} --kb-junit-properties", "*: found without --junitxml*"),
     (f"{MODEL} --kb-until-decided=all", "*: found without a baseline*"),
     ("--kb-model=", f"--kb-model: found {NO_MODEL}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from textwrap import dedent
 
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
@@ -86,6 +87,18 @@ def test_a_run_of_tests_in_python_is_seen_to_go_on(
     pytester.runpytest(*gate[:2], "test_places.py", *plugin_args).assert_outcomes(
         passed=1
     )
+    assert held == {(1, True)}
+
+
+def test_so_is_one_whose_test_asks_for_its_fixtures_while_it_runs(
+    pytester, mini_suite, held, gate
+):
+    mini_suite(ONE)
+    late = "def test_places(request):\n        kb_facts, kb_check = map(request.getfixturevalue, NAMES)"
+    names = 'NAMES = "kb_facts", "kb_check"\n'
+    text = PYTHON.replace("def test_places(kb_facts, kb_check):", late)
+    pytester.makepyfile(test_places=names + dedent(text))
+    pytester.runpytest(*gate[:2], "test_places.py").assert_outcomes(passed=1)
     assert held == {(1, True)}
 
 
