@@ -96,6 +96,22 @@ def test_folders_begin_where_pytest_was_called(given, tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("settings", "more"),
+    [
+        ({}, set()),
+        ({"baseline": "prod"}, {"no baseline"}),
+        ({"baseline": "published/monitor/llama"}, set()),
+        ({"inconclusive": "fail"}, {"inconclusive"}),
+    ],
+)
+def test_the_verdicts_that_fail_a_run(given, settings, more):
+    assert (
+        read_settings(given(**settings)).failing
+        == {"fail", "invalid", "not run", "not comparable"} | more
+    )
+
+
 def test_suites_are_seen_two_levels_deep_and_named_once(given, tmp_path):
     for name in (
         "b.kb.yaml",
