@@ -24,6 +24,7 @@ from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, Case, Suite
 from pytest_kbrel.settings import ParsedSpec, Settings
+from pytest_kbrel.store.run_store import RunStore
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.answers.model import AnswersModel
@@ -100,7 +101,8 @@ class Exporter(DryPlugin):
         """Write each request of the cases that has no answer once; without one no file is made."""
         from pytest_kbrel.probes import run_case
 
-        pool = ModelPool(self._settings)
+        store = RunStore()
+        pool = ModelPool(self._settings, store)
         retrieval = Retrieval(self._config.rootpath, self._settings.judge_args)
         names: set[str] = set()
         stream: TextIO
@@ -124,7 +126,7 @@ class Exporter(DryPlugin):
                     run_case(
                         retrieval.with_examples(retrieval.with_distractors(case)),
                         functools.partial(pool.ask, case=f"{case.suite}::{case.id}"),
-                        lambda exchanges: None,
+                        store.add,
                     )
         except OSError as error:
             raise KbrelError(f"requests cannot be written: {error}") from None

@@ -8,17 +8,16 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.gates import Against, decide_aggregate, decide_case, unsound_suites
-from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.suites import load_suite
-from tests.function_model import FunctionModel
+from tests.function_model import FunctionModel, answers_of
 from tests.plugin.conftest import MODEL
 
 HEADER = "suite: mini\nfacts: facts.jsonl\n"
 SCRIPTED = """
 import pytest
-from tests.function_model import FunctionModel
+from tests.function_model import FunctionModel, answers_of
 
 CAPITALS = {{"China": "Beijing", "Japan": "Tokyo", "France": "Paris", "Norway": "Oslo"}}
 
@@ -189,10 +188,7 @@ def question(prompt):
 
 
 def decided_case(case, model):
-    asker = DeduplicatingModel(model)
-    actual = run_case(
-        case, lambda requests, to: asker.ask(requests), lambda exchanges: None
-    )
+    actual = run_case(case, answers_of(model), lambda exchanges: None)
     return decide_case(case, actual.table, actual.errors, Against())
 
 

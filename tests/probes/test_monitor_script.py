@@ -10,12 +10,12 @@ import pytest
 
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.monitor import pfd
-from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import Exchange, Generated, Scored, Table
 from pytest_kbrel.suites import load_suite
+from tests.function_model import answers_of
 from tests.metrics import value_of
 from tests.probes.script_oracle import Script, Told, trimmed
 from tests.probes.trained_checkpoints import ENDINGS, ENDS, FRAMES, make_trained, taught
@@ -55,10 +55,7 @@ def measured(
     (case,) = load_suite(suite).cases
     model = load(parse_spec(str(checkpoint), device="cpu"), threads=1)
     try:
-        asker = DeduplicatingModel(model)
-        result = run_case(
-            case, lambda requests, to: asker.ask(requests), lambda exchanges: None
-        )
+        result = run_case(case, answers_of(model), lambda exchanges: None)
     finally:
         model.close()
     assert result.errors == ()
@@ -164,12 +161,8 @@ def run_published(
         f"suite: t\nfacts: {facts}\nformat: fktc\nmonitor:\n{stated}", encoding="utf-8"
     )
     exchanges: list[Exchange] = []
-    asker = DeduplicatingModel(model)
-    result = run_case(
-        load_suite(suite).cases[0],
-        lambda requests, to: asker.ask(requests),
-        exchanges.extend,
-    )
+    (case, *_) = load_suite(suite).cases
+    result = run_case(case, answers_of(model), exchanges.extend)
     assert result.errors == ()
     return result.table, exchanges
 
