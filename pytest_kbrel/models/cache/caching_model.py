@@ -61,9 +61,7 @@ class CachingModel(Model):
         self._on_trouble = on_trouble
         # Once: a server may say later what it serves, and that must not change any key.
         self._fingerprint = model.describe()
-        self._digest = (
-            digest_of(self._fingerprint) if journal is None else journal.digest
-        )
+        self._who = digest_of(self._fingerprint)
         self._journal = journal
 
     def describe(self) -> Fingerprint:
@@ -96,23 +94,21 @@ class CachingModel(Model):
         ask: Callable[[Sequence[Q]], Batches[A]],
     ) -> list[A | Failed]:
         # Without a store nobody needs a key.
-        keys = (
+        keys: dict[Q, str] = (
             {}
             if self.store is None
-            else {request: key_of(self._digest, request) for request in requests}
+            else {request: key_of(self._who, request) for request in requests}
         )
-        by_key: dict[str, Q] = {key: request for request, key in keys.items()}
         stored: dict[str, Answer] = {}
         if self.store is not None:
             with self._storing():
-                if self._journal is None:
-                    stored = self.store.get(list(by_key))
-                else:
-                    stored = self._journal.get(self.store, by_key)
+                stored = self.store.get([*keys.values()], self._digest)
+                if self._journal is not None:
+                    self._journal.use([*stored])
         responses: dict[Q, A | Failed] = {
-            by_key[key]: answer
-            for key, answer in stored.items()
-            if isinstance(answer, kind)
+            request: answer
+            for request, key in keys.items()
+            if isinstance(answer := stored.get(key), kind)
         }
         self.requested += len(requests)
         reused = sum(request in responses for request in requests)
@@ -128,17 +124,25 @@ class CachingModel(Model):
             if self.store is None:
                 continue
             valid = [
-                (keys[new[position]], response)
+                (keys[new[position]], new[position], response)
                 for position, response in batch
                 if not isinstance(response, Failed) and self._is_valid(response)
             ]
-            failed = sum(isinstance(response, Failed) for _, response in batch)
             with self._storing():
-                if self._journal is None:
-                    self.store.put(valid, self._fingerprint)
-                else:
-                    self._journal.put(self.store, valid, by_key, failed)
+                self.store.put(
+                    valid,
+                    self._fingerprint,
+                    self._digest,
+                    with_requests=self._journal is not None,
+                )
+                if self._journal is not None:
+                    self._journal.note(sum(isinstance(of, Failed) for _, of in batch))
         return [responses[request] for request in requests]
+
+    @property
+    def _digest(self) -> str:
+        """The digest of what responses belong to: the model, or the journal of a served one."""
+        return self._who if self._journal is None else self._journal.digest
 
     @contextlib.contextmanager
     def _storing(self) -> Iterator[None]:
