@@ -24,14 +24,13 @@ import numpy as np
 from gate_power_recorded import ROOT, outcomes_of
 from null_sessions import Case, Recorded
 
-from pytest_kbrel import stats
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.facts.sampling import first_drawn
 from pytest_kbrel.gates import planned_looks
+from pytest_kbrel.gates.cases import all_decided
 from pytest_kbrel.gates.figures import Figure, figures_of
 from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
 from pytest_kbrel.gates.rules import decide
-from pytest_kbrel.gates.sequential import all_decided
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import Case as SuiteCase
@@ -227,9 +226,9 @@ def judged(
     names = {gate.metric for gate in gates}
     gated = [figure for figure in figures if figure.name in names]
     measurement = measure_figures(
-        gated, [pairing.candidate], [pairing], alpha=stats.sidak(family), looks=look
+        gated, [pairing.candidate], [pairing], comparisons=family, looks=look
     )
-    return decide(gates, measurement, comparisons=family)
+    return decide(gates, measurement)
 
 
 def drawn_at_random(

@@ -14,6 +14,7 @@ from gate_power_coverage import UNIT, Array, Rng, of, ratio
 from scipy.special import stdtr
 from scipy.stats import t as student
 
+from benchmarks.fewest_lost import fewest_lost
 from benchmarks.rate_verdicts import most_within
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import BaselineCase, read_baseline
@@ -31,7 +32,6 @@ from pytest_kbrel.gates.reasons import FEW_CLUSTERS
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Case, CaseResult, Gate, Judgement, Outcome, Table
-from pytest_kbrel.stats.paired_rates import fewest_lost
 from pytest_kbrel.suites import load_suite
 from tests.stats.samples import paired_difference
 
@@ -262,7 +262,7 @@ def measured_for(
         figure for figure in figures if figure.name in {gate.metric for gate in gates}
     ]
     tables = [pairing.candidate for pairing in pairings]
-    return measure_figures(gated, tables, pairings, alpha=stats.sidak(family))
+    return measure_figures(gated, tables, pairings, comparisons=family)
 
 
 class World:
@@ -309,7 +309,7 @@ class World:
         """Judge gates as the product does; nothing is measured that no gate is about."""
         pairings = [pair(new, old) for new, old in zip(after, before, strict=True)]
         measurement = measured_for(gates, figures, pairings, self.family)
-        gates = decide(gates, measurement, comparisons=self.family)
+        gates = decide(gates, measurement)
         return verdict_of(gates, baseline_asked=True)
 
     def session(

@@ -28,8 +28,8 @@ from pytest_kbrel import resources
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.models.base import Model
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import (
     Case,

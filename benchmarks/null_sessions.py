@@ -243,8 +243,7 @@ class Recorded:
             pairings = [pairs.tossed(tails) for pairs in case.members]
             measurement = measured_for(case.gates, case.figures, pairings, self.family)
             as_they_are, strict = (
-                decide(gates, measurement, comparisons=self.family)
-                for gates in (case.gates, case.strict)
+                decide(gates, measurement) for gates in (case.gates, case.strict)
             )
             yield case, as_they_are, strict
 

@@ -23,6 +23,7 @@ from evalsig.inference.mde import estimate_icc
 from gate_power_draws import judged, passed
 from scipy.stats import binom
 
+from benchmarks.fewest_lost import fewest_lost
 from benchmarks.rate_verdicts import most_within
 from pytest_kbrel import stats
 from pytest_kbrel.gates import rules
@@ -30,7 +31,6 @@ from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import measure_figures, pair
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Gate, Outcome, Table
-from pytest_kbrel.stats.paired_rates import fewest_lost
 
 Array = Any
 GREEN, UNDECIDED, RED = range(3)
@@ -168,9 +168,9 @@ def kbrel_one(part: Slice, session: int, gate: Gate, comparisons: int) -> int:
         if f.name == gate.metric
     ]
     measurement = measure_figures(
-        figures, tables[:1], [pair(*tables)], alpha=stats.sidak(comparisons)
+        figures, tables[:1], [pair(*tables)], comparisons=comparisons
     )
-    (result,) = rules.decide([gate], measurement, comparisons=comparisons)
+    (result,) = rules.decide([gate], measurement)
     return {"pass": GREEN, "inconclusive": UNDECIDED, "fail": RED}[result.verdict]
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
+from benchmarks.fewest_lost import fewest_lost
 from pytest_kbrel.stats.estimates import FEWEST_UNLOST, Array, Z
-from pytest_kbrel.stats.paired_rates import binomial_cdf, binomial_pmf, fewest_lost
+from pytest_kbrel.stats.paired_rates import binomial_cdf, binomial_pmf
 
 # More facts than these are not counted.
 _MOST = 100_000

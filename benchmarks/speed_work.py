@@ -13,9 +13,9 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.model import HfModel
-from pytest_kbrel.models.hf.spec import parse_spec
 
 VOCABULARY = 32_000
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "\n")

@@ -114,7 +114,6 @@ REQUESTS = Bounds(1, 10_000)
 SECONDS = Bounds(0, 86_400, whole=False, above=True)
 RETRIES = Bounds(0, 1_000)
 DEVICES = Bounds(1, 1_024)
-DEVICE_NUMBER = Bounds(0, 9_999)
 SEQUENCES = Bounds(1, 1_000_000)
 DELAY = Bounds(0, 3_600, whole=False)
 

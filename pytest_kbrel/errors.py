@@ -3,6 +3,7 @@
     KbrelError
     ├── SuiteError          a suite or facts file says something it may not
     ├── ModelError          a checkpoint cannot be loaded or cannot be trusted
+    │   ├── NoFolderError   a path or hub id leads nowhere
     │   ├── BudgetError     what a session may spend on a model is spent
     │   └── UnavailableError  a server answers no request for longer than anybody waits
     ├── BaselineError       a baseline cannot be read or written
@@ -48,6 +49,10 @@ class SuiteError(KbrelError):
 
 class ModelError(KbrelError):
     """A checkpoint cannot be loaded, or its weights or tokenizer cannot be trusted."""
+
+
+class NoFolderError(ModelError):
+    """A path or hub id leads nowhere, and no folder is called like it; it may be a misspelt backend."""
 
 
 class BudgetError(ModelError):

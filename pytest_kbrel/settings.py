@@ -102,6 +102,11 @@ class Settings:
         return () if self.from_run is None else (self.from_run, *self.joined)
 
     @property
+    def has_max_cost(self) -> bool:
+        """Whether the model under test may spend only so much money."""
+        return "max_cost" in self.model_args
+
+    @property
     def failing(self) -> set[Judgement]:
         """The verdicts that fail a case under these settings."""
         # A paper has not measured all that a suite may ask; a blessed run has.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pytest_kbrel.bounds import LIMIT
+
 SUITE_SUFFIX = ".kb.yaml"
 # The folder of the reports and that of the kept answers, where no flag says otherwise.
 DEFAULT_OUTPUT, DEFAULT_CACHE = "kbrel-report", ".kbrel-cache"
@@ -21,3 +23,10 @@ def is_misnamed(name: str) -> bool:
 def in_suite(nodeid: str) -> bool:
     """Return True if a node id is that of a suite or of an item in one."""
     return nodeid.split("::", 1)[0].endswith(SUITE_SUFFIX)
+
+
+def budget_value(text: str) -> str:
+    """Read how many facts --kb-until-decided asks at most, or its word for any number; ``""`` for none."""
+    if text in ("", ASK_ALL, NO_BUDGET):
+        return "" if text == ASK_ALL else text
+    return str(LIMIT.integer(text))

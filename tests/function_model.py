@@ -6,8 +6,11 @@ import hashlib
 from collections.abc import Callable
 
 from pytest_kbrel.models.base import check_probabilities, check_size, responses_of
-from pytest_kbrel.models.script import Probabilities, ScriptRule
 from pytest_kbrel.models.scripted import ScriptedModel
+from pytest_kbrel.models.scripted.script import (
+    Probabilities,
+    ScriptRule,
+)
 
 
 class FunctionModel(ScriptedModel):

@@ -18,6 +18,8 @@ PACKAGE = Path(pytest_kbrel.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
 # What size is counted in: neither comments nor line breaks nor indentation.
 COUNTED = {tokenize.NAME, tokenize.NUMBER, tokenize.STRING, tokenize.OP}
+# The most that there may be: of rooms, of floors, of floors within a room, and of a module's tokens.
+MOST_ROOMS, MOST_FLOORS, MOST_INNER_FLOORS, MOST_TOKENS = 30, 9, {"models": 5}, 4_000
 BEGIN, END = "<!-- rooms: python -m tests.house --write -->", "<!-- end of rooms -->"
 
 
@@ -123,6 +125,21 @@ def room_graph() -> dict[str, set[str]]:
     return {room: targets - {room} for room, targets in graph.items()}
 
 
+def inner_graph(room: str) -> dict[str, set[str]]:
+    """Return which other folders and modules each folder or module directly below a room imports.
+
+    The room's ``__init__`` is left out: it names what the others may import of the room.
+    """
+    graph: dict[str, set[str]] = {}
+    for name, (own, _) in imports().items():
+        of, _, inner = name.partition(".")
+        if of == room and inner:
+            part = graph.setdefault(room_of(inner), set())
+            targets = (target.partition(".") for target in own)
+            part |= {room_of(target) for of, _, target in targets if of == room}
+    return {part: targets - {part, ""} for part, targets in graph.items()}
+
+
 def floors(graph: dict[str, set[str]]) -> dict[str, int]:
     """Return the floor of each room, from 1: one above the highest room that it imports."""
 
@@ -195,6 +212,7 @@ ROOMS: dict[str, Room] = {
     ),
     "words": Room(
         "words of flags and node ids that the plugin reads in every run of pytest, and others too",
+        "bounds",
     ),
     "outputs": Room(
         "files that are written: whole or not at all, and never over one that is there unasked",
@@ -288,13 +306,9 @@ ROOMS: dict[str, Room] = {
         "facts to questions, responses to outcomes, per probe",
         "catalogue errors judges metrics records resources",
     ),
-    "replay": Room(
-        "a recorded run: its report, its shards, and its models",
-        "__init__ bounds errors models records reports words",
-    ),
     "evaluation": Room(
-        "who answers: parsed specs, the pool of models or a recorded run, helper models, few-shot examples",
-        "__init__ baselines catalogue errors gates metrics models probes records replay reports settings store",
+        "who answers: parsed specs, the pool of models, recorded runs and their shards, few-shot examples",
+        "__init__ baselines bounds catalogue errors gates metrics models probes records reports settings store words",
     ),
     "planning": Room(
         "a dry run: requests, tokens, time and power of what would run",
@@ -304,17 +318,17 @@ ROOMS: dict[str, Room] = {
     "session": Room(
         "what pytest and kbrel merge share: asking and deciding a case, the run of a session, its files",
         "__init__ baselines bounds catalogue errors evaluation facts gates metrics models outputs planning "
-        "probes records replay reports resources serialization settings store suites words",
+        "probes records reports resources serialization settings store suites words",
     ),
     "cli": Room(
         "the command kbrel, a module a subcommand",
-        "__init__ baselines bounds catalogue errors facts foreign gates judges metrics models "
-        "outputs printing records replay reports resources serialization session stats suites words",
+        "__init__ baselines bounds catalogue errors evaluation facts foreign gates judges metrics models "
+        "outputs printing records reports resources serialization session stats suites words",
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",
         "__init__ baselines bounds catalogue errors evaluation facts gates models "
-        "outputs planning printing probes records replay reports serialization session settings store suites words",
+        "outputs planning printing probes records reports serialization session settings store suites words",
         "pytest",
     ),
 }

@@ -15,8 +15,10 @@ from pytest_kbrel.records import (
     Gate,
     HeadToTailSettings,
     MonitorSettings,
+    Reason,
     ReliabilitySettings,
     Suite,
+    reason,
 )
 from pytest_kbrel.settings import Settings
 
@@ -32,6 +34,12 @@ RECORDED_MODEL = Fingerprint(
     dtype="float32",
     device="cpu",
 )
+
+
+def told(text: str, **more: int) -> tuple[Reason, ...]:
+    """Return the reasons of a gate in words of the test's own; ``needed`` facts would decide."""
+    return (reason("told", text=text, **more),)
+
 
 _SETTINGS = {
     "monitor": MonitorSettings,

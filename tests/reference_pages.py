@@ -69,7 +69,7 @@ def flags() -> str:
     for flag in FLAGS:
         value = (
             ""
-            if flag.switch
+            if not flag.metavar
             else f"[={flag.metavar}]"
             if flag.bare is not None
             else f" {flag.metavar}"

@@ -50,6 +50,15 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         == []
     )
     assert house.circles(house.room_graph()) == []
+    within = {room: house.circles(house.inner_graph(room)) for room in house.ROOMS}
+    assert {room: circles for room, circles in within.items() if circles} == {}
+
+
+def test_rooms_and_floors_are_few() -> None:
+    assert len(house.ROOMS) <= house.MOST_ROOMS
+    assert house.height(house.room_graph()) <= house.MOST_FLOORS
+    for room, most in house.MOST_INNER_FLOORS.items():
+        assert house.height(house.inner_graph(room)) <= most, room
 
 
 def test_the_search_for_circles_finds_them() -> None:
@@ -74,7 +83,7 @@ def test_the_ground_imports_nothing_but_ground() -> None:
 
 def test_a_module_stays_small_enough_to_hold_in_the_head() -> None:
     sizes = {name: house.tokens(path) for name, path in house.modules().items()}
-    assert [name for name, count in sizes.items() if count > 4_000] == []
+    assert [name for name, count in sizes.items() if count > house.MOST_TOKENS] == []
 
 
 @pytest.mark.parametrize("name", ["architecture.md", "decisions.md", "extending.md"])

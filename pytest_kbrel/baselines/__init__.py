@@ -12,9 +12,9 @@ from pytest_kbrel.baselines.comparability import (
     another_tokenizer,
     helper_differences,
     incomparable,
-    lacking_facts,
     listed_differences,
     prompt_differences,
+    same_draw,
     setting_differences,
 )
 from pytest_kbrel.baselines.format import case_key

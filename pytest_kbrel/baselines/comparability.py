@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from pytest_kbrel.baselines.base import Baseline, BaselineCase
+from pytest_kbrel.baselines.base import Baseline
 from pytest_kbrel.records import (
     OWN_WORDING,
     WORDING_FIELDS,
-    Case,
-    CaseResult,
     Digest,
     Fingerprint,
     Run,
@@ -140,26 +138,14 @@ def incomparable(
     return tuple(differences)
 
 
-def lacking_facts(
-    case: Case | CaseResult,
-    there: Collection[str],
-    baseline: Baseline | None,
-    limit: object,
-    seed: object,
-) -> tuple[str, ...]:
-    """Return the ids of the facts that another run asked in this case and that are not ``there``.
-
-    None where another ``limit`` or ``seed`` of the session (``None``: none was given) draws other facts.
-    """
-    before = None if baseline is None else baseline.case(case)
-    if baseline is None or not isinstance(before, BaselineCase):
-        return ()
-    drawn = dict(baseline.settings)
-    for name, value in (("limit", limit), ("seed", seed)):
-        if drawn.get(name, "") != ("" if value is None else str(value)):
-            return ()
-    ids = (row.fact_id for row in before.table.rows)
-    return tuple(fact for fact in ids if fact not in there)
+def same_draw(baseline: Baseline | None, limit: object, seed: object) -> bool:
+    """Return True if a run of this limit and seed (``None``: not given) draws its facts as the baseline did."""
+    drawn = {} if baseline is None else dict(baseline.settings)
+    given = (("limit", limit), ("seed", seed))
+    return all(
+        drawn.get(name, "") == ("" if value is None else str(value))
+        for name, value in given
+    )
 
 
 def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:

@@ -45,13 +45,12 @@ TOP10 = "top10"
 class Setting:
     """One setting: a choice where ``options`` are given, otherwise a whole number within ``bounds``.
 
-    With ``plain`` it is one of these words or the spec of a model, but not of the backends in ``not_from``.
+    With ``plain`` it is one of these words or the spec of a model.
     """
 
     help: str
     options: tuple[str, ...] = ()
     plain: tuple[str, ...] = ()
-    not_from: tuple[str, ...] = ()
     bounds: Bounds = COUNT
 
 
@@ -314,7 +313,6 @@ RELIABILITY = Probe(
         "retrieval": Setting(
             help="What finds what is most alike: tfidf, or an encoder: hf/PATH, openai/NAME.",
             plain=("tfidf",),
-            not_from=("answers", "scripted", "vllm"),
         ),
         "example_style": _STYLE,
         "wordings": _WORDINGS,

@@ -12,7 +12,7 @@ from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.printing import format_table, wrap
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.hf.checks import Finding
+    from pytest_kbrel.models.checkpoint.checks import Finding
 
 
 def register(commands: Commands) -> None:
@@ -32,8 +32,9 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from pytest_kbrel.errors import NoFolderError
+    from pytest_kbrel.models.checkpoint.spec import ModelSpec
     from pytest_kbrel.models.hf.backend import HF, load
-    from pytest_kbrel.models.hf.spec import ModelSpec, NoFolderError
     from pytest_kbrel.models.registry import check_spec, read_spec
 
     spec = read_spec(options.model, options.kb_model_args)

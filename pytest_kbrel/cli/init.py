@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -37,6 +36,15 @@ NEXT = (
 _WORKFLOW = ".github/workflows/kbrel.yml"
 _MOVE = "GitHub reads workflows only in .github/workflows of the repository's root: move it there"
 _SCHEMA = "suite.schema.json"
+_SETTING = f"kb_baseline = {BASELINE}"
+# Beside any of these a new pytest.ini might hide other settings.
+_READ_BY_PYTEST = (
+    "pytest.ini",
+    ".pytest.ini",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+)
 # Lines of .gitignore; others do as well that differ in slashes and stars.
 _IGNORED = (f"{DEFAULT_OUTPUT}*/", f"{DEFAULT_CACHE}/")
 
@@ -58,107 +66,83 @@ def register(commands: Commands) -> None:
     finish(parser, _run)
 
 
-@dataclasses.dataclass
-class _Work:
-    """What was done in ``directory``: files that were written, lines that were added to others, and the rest.
+def _project() -> Iterator[tuple[str, Mapping[str, bytes]]]:
+    """Yield the name of each file to write, with its content, and of each folder, with its files."""
+    for name in ("world.kb.yaml", "quick.kb.yaml", "conftest.py"):
+        text = (resources.suites() / name).read_text(encoding="utf-8")
+        text = text.replace(resources.SCHEMA_IN_CLONE, _SCHEMA, 1)
+        yield f"suites/{name}", {"": text.encode()}
+    for name, folder in (
+        ("suites/world", resources.suites() / "world"),
+        ("baselines/reference", resources.baselines() / "reference"),
+    ):
+        files = filter(Path.is_file, folder.rglob("*"))
+        yield name, {str(file.relative_to(folder)): file.read_bytes() for file in files}
+    yield f"suites/{_SCHEMA}", {"": resources.schema("suite").encode()}
+    yield "pytest.ini", {"": f"[pytest]\n{_SETTING}\n".encode()}
+    yield ".gitignore", {"": "".join(f"{line}\n" for line in _IGNORED).encode()}
+    yield _WORKFLOW, {"": resources.workflow().encode()}
 
-    ``present`` were there and were left as they were, each with the reason. ``to_add`` are lines that the
-    user must add by hand. Files are ``opened`` until all are written.
-    """
 
-    directory: Path
-    opened: ExitStack
-    files: list[Path] = dataclasses.field(default_factory=list)
-    added: dict[str, list[str]] = dataclasses.field(default_factory=dict)
-    present: dict[str, str] = dataclasses.field(default_factory=dict)
-    to_add: dict[str, list[str]] = dataclasses.field(default_factory=dict)
-
-    def copy(self, source: Path, name: str) -> None:
-        """Copy a folder."""
-        files = filter(Path.is_file, source.rglob("*"))
-        self._write(
-            name, {str(file.relative_to(source)): file.read_bytes() for file in files}
-        )
-
-    def write(self, name: str, text: str) -> None:
-        """Write a file."""
-        self._write(name, {"": text.encode()})
-
-    def _write(self, name: str, files: Mapping[str, bytes]) -> None:
-        """Write a file without a name, or the files of a folder, unless something is there."""
-        target = self.directory / name
-        if os.path.lexists(target):
-            self.present[str(target)] = "exists already"
-            return
-        self.files.append(target)
-        for inner, data in files.items():
-            self._put(target / inner, data)
-
-    def _put(self, path: Path, data: bytes) -> None:
-        stream = self.opened.enter_context(new_file(path, force=True))
-        stream.buffer.write(data)
-        # A full disk shows here, before any file is in its place.
-        stream.flush()
-
-    def ignore(self) -> None:
-        """Add what runs leave behind to .gitignore."""
-        target = self.directory / ".gitignore"
-        if not target.exists():
-            self.write(target.name, "".join(f"{line}\n" for line in _IGNORED))
-            return
-        data = target.read_bytes()
-        present = {line.strip(b"/* \t") for line in data.splitlines()}
-        lines = [line for line in _IGNORED if line.strip("/*").encode() not in present]
-        if not lines:
-            self.present[str(target)] = "has the lines already"
-            return
-        end = b"\r\n" if b"\r\n" in data else b"\n"
-        gap = end if data and not data.endswith(b"\n") else b""
-        self._put(target, data + gap + b"".join(line.encode() + end for line in lines))
-        self.added[str(target)] = lines
-
-    def set_ini_key(self, path: Path, text: str) -> None:
-        """Name the baseline in a new pytest.ini, or say what to add to the file that is there."""
-        if not text:
-            self.present[str(path)] = "names kb_baseline already"
-        elif path.exists():
-            self.to_add[str(path)] = text.splitlines()
-        else:
-            self.write(path.name, text)
+def _lacking(present: Path, name: str) -> list[str]:
+    """Return the lines of ours that a file lacks which is there already."""
+    text = present.read_text("utf-8", errors="replace")
+    if name == ".gitignore":
+        return [line for line in _IGNORED if line.strip("/*") not in text]
+    quoted = _SETTING.replace(BASELINE, f'"{BASELINE}"')
+    line = quoted if present.suffix == ".toml" else _SETTING
+    return [] if "kb_baseline" in text else [line]
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.cli.ini_file import line_to_add
-
     directory: Path = options.directory
     if directory.exists() and not directory.is_dir():
         raise NotADirectoryError(
             f"{directory}: is a file; allowed: a folder, or one to be made"
         )
-    # First: nothing is written beside a file that pytest refuses.
-    path, line = line_to_add(directory, "kb_baseline", BASELINE)
+    written: list[Path] = []
+    left_alone: dict[str, str] = {}
+    to_add: dict[str, list[str]] = {}
     with ExitStack() as opened:
-        work = _Work(directory, opened)
-        for name in ("world.kb.yaml", "quick.kb.yaml", "conftest.py"):
-            text = (resources.suites() / name).read_text(encoding="utf-8")
-            work.write(
-                f"suites/{name}", text.replace(resources.SCHEMA_IN_CLONE, _SCHEMA, 1)
-            )
-        work.copy(resources.suites() / "world", "suites/world")
-        work.write(f"suites/{_SCHEMA}", resources.schema("suite"))
-        work.copy(resources.baselines() / "reference", "baselines/reference")
-        work.set_ini_key(path, line)
-        work.ignore()
-        work.write(_WORKFLOW, resources.workflow())
+        for name, files in _project():
+            names = _READ_BY_PYTEST if name == "pytest.ini" else (name,)
+            paths = [directory / one for one in names]
+            present = next(filter(os.path.lexists, paths), None)
+            if present is None:
+                written.append(paths[0])
+                for inner, data in files.items():
+                    target = paths[0] / inner
+                    stream = opened.enter_context(new_file(target, force=True))
+                    stream.buffer.write(data)
+                    # A full disk shows here, before any file is in its place.
+                    stream.flush()
+            elif name in ("pytest.ini", ".gitignore"):
+                if lines := _lacking(present, name):
+                    to_add[str(present)] = lines
+                else:
+                    left_alone[str(present)] = "has the lines already"
+            else:
+                left_alone[str(present)] = "exists already"
     document = {
         "directory": directory,
-        "files": work.files,
-        "added": work.added,
-        "left_alone": work.present,
-        "to_add": work.to_add,
+        "files": written,
+        "left_alone": left_alone,
+        "to_add": to_add,
         "commands": [command for command, _ in NEXT],
     }
-    print_result(options, document, _lines(work))
+    lines = [f"written: {path}" for path in written]
+    lines += [f"left alone: {path} {why}" for path, why in left_alone.items()]
+    lines += [
+        f"please add to {path}: {', '.join(more)}" for path, more in to_add.items()
+    ]
+    if (workflow := directory / _WORKFLOW) in written:
+        lines.append(f"please fill in OWNER and ./checkpoint: {workflow}")
+        if _is_below_a_repository(directory):
+            lines.append(_MOVE)
+    width = max(len(command) for command, _ in NEXT)
+    lines.append("next:" if directory == Path() else f"next, in {directory}:")
+    lines += [f"  {command:{width}}  # {why}" for command, why in NEXT]
+    print_result(options, document, lines)
     return 0
 
 
@@ -169,26 +153,3 @@ def _is_below_a_repository(directory: Path) -> bool:
     return not (here / ".git").exists() and any(
         (folder / ".git").exists() for folder in here.parents
     )
-
-
-def _lines(work: _Work) -> list[str]:
-    lines = [f"written: {path}" for path in work.files]
-    lines += [
-        f"added to {path}: {' '.join(added)}" for path, added in work.added.items()
-    ]
-    lines += [f"left alone: {path} {why}" for path, why in work.present.items()]
-    lines += [
-        f"please add to {path}: {' '.join(added)}"
-        for path, added in work.to_add.items()
-    ]
-    if (workflow := work.directory / _WORKFLOW) in work.files:
-        lines.append(f"please fill in OWNER and ./checkpoint: {workflow}")
-        if _is_below_a_repository(work.directory):
-            lines.append(_MOVE)
-    width = max(len(command) for command, _ in NEXT)
-    there = "" if work.directory == Path() else f", in {work.directory}"
-    return [
-        *lines,
-        f"next{there}:",
-        *(f"  {command:{width}}  # {why}" for command, why in NEXT),
-    ]

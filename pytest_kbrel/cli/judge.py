@@ -99,7 +99,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
     """Judge one row; raises ``ValueError`` where it is no prediction."""
-    from pytest_kbrel.facts.files import check_language, check_range
+    from pytest_kbrel.facts.files import check_key
     from pytest_kbrel.judges.rules import judge
 
     for key in ("question", "answers", "prediction"):
@@ -114,7 +114,7 @@ def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
                 f"the key {key!r} is there already; it is what this command adds"
             )
     language = row.get("language", "")
-    check_language(language)
+    check_key("language", language)
     answers = row["answers"]
     if not isinstance(answers, list):
         raise ValueError(
@@ -129,9 +129,9 @@ def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
         if row["prediction"] is None
         else _text("'prediction'", row["prediction"], "text")
     )
-    within = (
-        None if row.get("answer_range") is None else check_range(row["answer_range"])
-    )
+    within = row.get("answer_range")
+    if within is not None:
+        check_key("answer_range", within)
     if within is not None and not accepted:
         raise ValueError(
             "'answer_range' is for questions with an answer; found no 'answers' beside it"

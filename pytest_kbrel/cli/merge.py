@@ -7,6 +7,10 @@ import os
 import shutil
 from pathlib import Path
 
+from _pytest.config.exceptions import UsageError
+from _pytest.config.findpaths import locate_config
+from _pytest.outcomes import Failed
+
 from pytest_kbrel.cli.arguments import Commands, add_output, finish, print_result
 from pytest_kbrel.errors import KbrelError
 
@@ -59,8 +63,8 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from pytest_kbrel.evaluation.joined import runs_in
     from pytest_kbrel.outputs import check_free
-    from pytest_kbrel.replay.joined import runs_in
     from pytest_kbrel.reports import REPORT_FILES, add_to_job_page
     from pytest_kbrel.reports.json_report import report_dict
     from pytest_kbrel.reports.junit import write_junit
@@ -121,11 +125,21 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _setting(name: str, root: Path) -> tuple[str, str]:
-    """Return where a setting stands and its value, empty where it is not given, as pytest would read it."""
-    from pytest_kbrel.cli.ini_file import read_key
+    """Return where a setting stands and its value, empty where it is not given, as pytest would read it.
 
+    Raises :class:`KbrelError` for a file that pytest refuses as well.
+    """
     variable, key = f"KB_{name.upper()}", f"kb_{name}"
     if value := os.environ.get(variable):
         return variable, value
-    path, value = read_key(root, key)
-    return f"{path}: {key}", value
+    try:
+        _, path, values, *_ = locate_config(root, [root])
+    except (UsageError, Failed, OSError, ValueError) as error:
+        raise KbrelError(f"{root}: cannot be read: {error}") from None
+    if path is None or path.parent != root or key not in values:
+        return key, ""
+    # pytest 9 keeps a value together with where it stands.
+    text = getattr(values[key], "value", values[key])
+    if not isinstance(text, str):
+        raise KbrelError(f"{path}: {key}: found {text!r}; allowed: a text in quotes")
+    return f"{path}: {key}", text

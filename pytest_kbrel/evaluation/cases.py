@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.baselines import Baseline, session_baseline
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation.model_pool import ModelPool
-from pytest_kbrel.models.registry import args_for
+from pytest_kbrel.models.registry import open_encoder
 from pytest_kbrel.records import (
     BASELINE,
     Case,
@@ -116,8 +117,8 @@ class Retrieval:
 
         spec, folder = case.settings.encoder, self._rootpath / Path(case.suite).parent
         if (spec, folder) not in self._encoders:
-            args = args_for(spec, self._args)
-            self._encoders[spec, folder] = Encoder(spec, args, folder)
+            opened = partial(open_encoder, spec, self._args, folder)
+            self._encoders[spec, folder] = Encoder(spec, opened)
         return self._encoders[spec, folder]
 
 

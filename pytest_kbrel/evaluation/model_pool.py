@@ -16,6 +16,8 @@ from pytest_kbrel import __version__
 from pytest_kbrel.baselines import helper_differences
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import BudgetError, KbrelError, ModelError, ResponseError
+from pytest_kbrel.evaluation.joined import names_of, read_runs
+from pytest_kbrel.evaluation.recorded_model import NOT_RECORDED, RecordedModel
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import MISSING
@@ -39,8 +41,6 @@ from pytest_kbrel.records import (
     Response,
     record,
 )
-from pytest_kbrel.replay.joined import names_of, read_runs
-from pytest_kbrel.replay.recorded_model import NOT_RECORDED, RecordedModel
 from pytest_kbrel.reports import RESPONSES
 from pytest_kbrel.settings import RULES, ParsedSpec, Settings
 from pytest_kbrel.store.run_store import AnswerCounts, RunStore

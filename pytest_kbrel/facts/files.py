@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +32,57 @@ from pytest_kbrel.records import (
 )
 
 REQUIRED = ("relation", "subject", "object")
-_TEXTS = ("id", "relation", "subject", "object")
-_NOTES = ("source", "licence", "dataset", "duplicate_of", "group")
 LISTS = ("aliases", "negatives", "wordings")
 _RANGE = Bounds(-1e300, 1e300, whole=False)
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "answer_type": ANSWER_TYPES,
-    "bucket": BUCKETS,
-}
 _OPTIONAL = ("question", "popularity", "answer_range")
-KEYS = (
-    *(*_TEXTS, *LISTS, "popularity", "question", *_CHOICES, *_NOTES),
-    *("valid_until", "language", "answer_range"),
-)
+_LINE = "text of one line without NUL or space around it"
+
+
+def _is_line(item: Any) -> bool:
+    is_text = isinstance(item, str) and "\0" not in item
+    return is_text and [item.strip()] == item.splitlines()
+
+
+def _is_note(item: Any) -> bool:
+    return isinstance(item, str) and "\0" not in item
+
+
+def _is_day(item: Any) -> bool:
+    return isinstance(item, str) and (not item or iso_day(item) is not None)
+
+
+def _is_tag(item: Any) -> bool:
+    return isinstance(item, str) and bool(re.fullmatch(f"({LANGUAGE_TAG})?", item))
+
+
+def _is_range(item: Any) -> bool:
+    ends = item if isinstance(item, (list, tuple)) else ()
+    ordered = len(ends) == 2 and all(end in _RANGE for end in ends)
+    return ordered and ends[0] <= ends[1]
+
+
+# What each key may hold: whether a value may stand there, and in words what may.
+_CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(("id", *REQUIRED), (_is_line, _LINE)),
+    **dict.fromkeys(LISTS, (lambda item: isinstance(item, list), "a list of texts")),
+    "popularity": (POPULARITY.__contains__, str(POPULARITY)),
+    "question": (_is_line, _LINE),
+    **{
+        key: (("", *options).__contains__, f"one of {', '.join(options)}")
+        for key, options in (("answer_type", ANSWER_TYPES), ("bucket", BUCKETS))
+    },
+    **dict.fromkeys(
+        ("source", "licence", "dataset", "duplicate_of", "group"),
+        (_is_note, "text without NUL"),
+    ),
+    "valid_until": (_is_day, "a date such as 2028-07-14"),
+    "language": (_is_tag, "a language tag such as de or pt-BR"),
+    "answer_range": (
+        _is_range,
+        "the least and the greatest number that is right, such as [118, 122]",
+    ),
+}
+KEYS = tuple(_CHECKS)
 
 _ITEM = re.compile(r"Q[1-9]\d+")
 _URI = re.compile(
@@ -69,77 +107,37 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
         is_question = key == "object" and value.get("question")
         if item is None and (key in _OPTIONAL or is_question):
             continue
-        if key in (*_TEXTS, "question"):
-            _text(repr(key), item)
-        elif key in LISTS:
-            _require(repr(key), item, "a list of texts", isinstance(item, list))
-            for member in item:
-                _text(f"each of {key!r}", member)
-        elif key == "popularity":
-            _require(repr(key), item, str(POPULARITY), item in POPULARITY)
-        elif key in _CHOICES:
-            options = _CHOICES[key]
-            allowed = f"one of {', '.join(options)}"
-            _require(repr(key), item, allowed, item in ("", *options))
-        elif key == "valid_until":
-            check_date(item)
-        elif key == "language":
-            check_language(item)
-        elif key in _NOTES:
-            is_text = isinstance(item, str) and "\0" not in item
-            _require(repr(key), item, "text without NUL", is_text)
-        else:
-            check_range(item)
-            if value.get("object") is None:
-                raise ValueError(
-                    "'answer_range' is for questions with an answer; found 'object': null"
-                )
+        check_key(key, item)
+        for member in item if key in LISTS else ():
+            _require(f"each of {key!r}", member, _is_line(member), _LINE)
+    if value.get("answer_range") is not None and value.get("object") is None:
+        raise ValueError(
+            "'answer_range' is for questions with an answer; found 'object': null"
+        )
     require_keys(value, *REQUIRED)
     fields = {"id": f"{value['relation']}:{value['subject']}", **value}
     fields |= {key: tuple(value[key]) for key in LISTS if key in value}
-    for key, convert in (("popularity", float), ("answer_range", check_range)):
-        if value.get(key) is not None:
-            fields[key] = convert(value[key])
+    if value.get("popularity") is not None:
+        fields["popularity"] = float(value["popularity"])
+    if value.get("answer_range") is not None:
+        fields["answer_range"] = tuple(map(float, value["answer_range"]))
     fact = Fact(**fields)
     _check_negatives(fact)
     check_labels(fact)
     return fact
 
 
-def _require(what: str, item: Any, allowed: str, holds: bool) -> None:
-    """Raise ``ValueError`` with what was found unless the value is what is allowed."""
+def check_key(key: str, item: Any) -> None:
+    """Raise ``ValueError`` unless ``item`` may stand under a key of the facts format."""
+    holds, allowed = _CHECKS[key]
+    if key == "answer_range" and not holds(item):
+        raise ValueError(f"{key!r} must be {allowed}, found {shown(item)}")
+    _require(repr(key), item, holds(item), allowed)
+
+
+def _require(what: str, item: Any, holds: bool, allowed: str) -> None:
     if not holds:
         raise ValueError(f"{what} must be {allowed}, found {describe(item)}")
-
-
-def _text(what: str, item: Any) -> None:
-    holds = isinstance(item, str) and [item.strip()] == item.splitlines()
-    allowed = "text of one line without NUL or space around it"
-    _require(what, item, allowed, holds and "\0" not in item)
-
-
-def check_date(item: Any) -> None:
-    """Raise ``ValueError`` unless the value of ``valid_until`` is a day in ISO's form, or empty."""
-    holds = isinstance(item, str) and (not item or iso_day(item) is not None)
-    _require("'valid_until'", item, "a date such as 2028-07-14", holds)
-
-
-def check_language(item: Any) -> None:
-    """Raise ``ValueError`` unless the value of ``language`` is a language tag, or empty."""
-    holds = isinstance(item, str) and re.fullmatch(f"({LANGUAGE_TAG})?", item)
-    allowed = "a language tag such as de or pt-BR"
-    _require("'language'", item, allowed, bool(holds))
-
-
-def check_range(item: Any) -> tuple[float, float]:
-    """Return the value of ``answer_range``; raises ``ValueError`` unless it is two numbers in their order."""
-    ends = item if isinstance(item, (list, tuple)) else ()
-    if len(ends) != 2 or not all(end in _RANGE for end in ends) or ends[0] > ends[1]:
-        raise ValueError(
-            "'answer_range' must be the least and the greatest number that is right, such as [118, 122], "
-            f"found {shown(item)}"
-        )
-    return float(ends[0]), float(ends[1])
 
 
 def check_labels(fact: Fact) -> None:
@@ -201,9 +199,9 @@ def _shot(value: dict[str, Any]) -> Shot:
     require_keys(value, "question", "answer")
     for key, item in value.items():
         if key != "answer" or item is not None:
-            _text(repr(key), item)
+            _require(repr(key), item, _is_line(item), _LINE)
     if "valid_until" in value:
-        check_date(value["valid_until"])
+        check_key("valid_until", value["valid_until"])
         if value["answer"] is not None:
             raise ValueError(
                 "'valid_until' is for examples without an answer; allowed beside it: \"answer\": null"
@@ -232,13 +230,8 @@ def _plain_number(number: float) -> float:
 # Ids and domains become part of pytest node ids and of -k expressions.
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")
 _RELATION_KEYS = (
-    "label",
-    "domain",
-    "frames",
-    "lead",
-    "statements",
-    "answer_type",
-    "popularity",
+    *("label", "domain", "answer_type", "popularity"),
+    *("lead", "frames", "statements"),
 )
 
 
@@ -328,19 +321,15 @@ def relations_text(relations: Iterable[Relation]) -> str:
     """Return relations as the text of a relations file."""
     lines = ["# [X] is the subject, [Y] the object. The first frame is the base frame."]
     for relation in relations:
-        name = relation.id if _PLAIN.fullmatch(relation.id) else _quoted(relation.id)
-        label, domain = _quoted(relation.label), _quoted(relation.domain)
-        lines += [f"{name}:", f"  label: {label}", f"  domain: {domain}"]
-        if relation.answer_type:
-            lines.append(f"  answer_type: {relation.answer_type}")
-        if relation.popularity is not None:
-            lines.append(f"  popularity: {relation.popularity!r}")
-        if relation.lead:
-            lines.append(f"  lead: {_quoted(relation.lead)}")
-        for key in ("frames", "statements"):
-            if texts := getattr(relation, key):
-                lines.append(f"  {key}:")
-                lines += [f"    - {_quoted(text)}" for text in texts]
+        plain = _PLAIN.fullmatch(relation.id)
+        lines.append(f"{relation.id if plain else _quoted(relation.id)}:")
+        for key in _RELATION_KEYS:
+            value = getattr(relation, key)
+            if isinstance(value, tuple) and value:
+                lines += [f"  {key}:", *(f"    - {_quoted(text)}" for text in value)]
+            elif value not in ("", None, ()):
+                text = key in ("label", "domain", "lead")
+                lines.append(f"  {key}: {_quoted(value) if text else value}")
     return "\n".join(lines) + "\n"
 
 

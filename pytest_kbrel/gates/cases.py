@@ -1,4 +1,13 @@
-"""Decision of a case: its integrity first, then every gate."""
+"""Decision of a case, and of one over several: integrity first, then every gate, then waivers.
+
+Intervals over several cases come from the jackknife over facts, stratified by case
+(:func:`pytest_kbrel.stats.jackknife`); a fact that several cases ask about is one cluster.
+
+A case may stop before all its facts are asked (group-sequential): the largest number of facts is fixed
+beforehand, it is judged at equal shares of it, and stops at the first look at which all its comparisons with
+the baseline pass or fail by the boundaries of that look (:mod:`pytest_kbrel.stats.sequential`). They keep the
+error rates over all looks together.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +16,7 @@ import functools
 from collections.abc import Iterable, Sequence
 
 from pytest_kbrel import stats
-from pytest_kbrel.baselines import (
-    Baseline,
-    BaselineCase,
-    PublishedCase,
-    prompt_differences,
-    setting_differences,
-)
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY, worst
 from pytest_kbrel.gates.changes import (
     change_figures,
@@ -21,13 +24,17 @@ from pytest_kbrel.gates.changes import (
     fact_changes,
     without_tokens,
 )
+from pytest_kbrel.gates.comparison import Comparison, waived_facts
 from pytest_kbrel.gates.figures import (
     AT_WORST,
     Figure,
     as_expected,
     at_worst,
+    distinct_changes,
     figures_of,
+    figures_over,
     mean_figure,
+    pooled_figures,
 )
 from pytest_kbrel.gates.integrity import (
     check_at_most,
@@ -37,15 +44,13 @@ from pytest_kbrel.gates.integrity import (
     percent,
     truncated_in,
 )
-from pytest_kbrel.gates.measurement import Pairing, measure_figures, pair
-from pytest_kbrel.gates.rules import Obstacle, decide, gate_result
-from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
+from pytest_kbrel.gates.measurement import Obstacle, Pairing, measure_figures
+from pytest_kbrel.gates.rules import decide, gate_result
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import (
     AggregateCase,
     Case,
     CaseResult,
-    Change,
     Gate,
     GateResult,
     Integrity,
@@ -53,85 +58,70 @@ from pytest_kbrel.records import (
     Looks,
     Table,
     Unmatched,
+    Waiver,
+    reason,
     record,
     settings_of,
 )
 
+# More looks save hardly any questions, and a look needs some facts to tell anything.
+MOST_LOOKS = 10
+FACTS_PER_LOOK = 10
+
 
 @record
-class Against:
-    """What the cases of a run are compared with: a baseline, unless none was asked for.
+class Outcomes:
+    """What came of a case: a row for each fact with usable responses, and a text for each other one.
 
-    ``comparisons`` is the number of cases with relative gates in the whole session, ``incomparable`` what the
-    two models' fingerprints must share and do not, ``another_tokenizer`` whether their tokenizers differ.
-    ``lacking`` are the ids of the facts of the case compared that were to be asked and are no more.
+    ``looks`` say how far a case was asked that may stop early.
     """
 
-    baseline: Baseline | None = None
-    comparisons: int = 1
-    incomparable: tuple[str, ...] = ()
-    another_tokenizer: bool = False
-    lacking: tuple[str, ...] = ()
-
-    @property
-    def paper(self) -> str:
-        """The paper whose figures the baseline is; empty where it is a run."""
-        return "" if self.baseline is None else self.baseline.paper
-
-    def case(
-        self, case: AggregateCase | CaseResult
-    ) -> tuple[BaselineCase | None, PublishedCase | None]:
-        """Return a case of the baseline as one of a run and as one of a paper: at least one is ``None``."""
-        known = None if self.baseline is None else self.baseline.case(case)
-        return (None, known) if isinstance(known, PublishedCase) else (known, None)
+    table: Table
+    errors: tuple[str, ...] = ()
+    looks: Looks | None = None
 
 
-def decide_case(
-    case: Case,
-    table: Table,
-    errors: Sequence[str],
-    against: Against,
-    looks: Looks | None = None,
-) -> CaseResult:
+def decide_case(case: Case, outcomes: Outcomes, comparison: Comparison) -> CaseResult:
     """Measure one case and judge its gates.
 
-    ``errors`` are the responses that could not be used. Responses that are no ground for a measurement make
-    the case ``invalid``; nothing is then measured. Where the suite lets some facts be without usable
-    response, these are in no figure, and their ``errors`` stay with the result. Facts that a waiver names are
-    in the case's own figures and in no comparison. ``looks`` say how far a case was asked that may stop early.
+    Responses that are no ground for a measurement make the case ``invalid``; nothing is then measured. Where
+    the suite lets some facts be without usable response, these are in no figure, and their errors stay with
+    the result. Facts that a waiver names are in the case's own figures and in no comparison.
     """
-    table = _with_clusters(case, table)
-    sound = check_integrity(case, table, errors)
+    table, errors = _with_clusters(case, outcomes.table), outcomes.errors
+    sound = None if case.own_metric else check_integrity(case, table, errors)
     result = dataclasses.replace(
         _result_of(case, "pass", len(table.rows), errors),
-        integrity=sound.shares,
+        integrity=sound.shares if sound else (),
         truncated=truncated_in(table),
         table=table,
         notes=case.notes,
-        looks=looks,
+        looks=outcomes.looks,
     )
-    if sound.broken:
+    if sound and sound.broken:
         # NaN has no wire form, and the message counts these rows.
         finite = tuple(row for row in table.rows if not is_nan(row.values))
-        broken = dataclasses.replace(
-            result,
-            verdict="invalid",
-            gates=unjudged(case.gates, sound.broken[0]),
-            errors=sound.broken,
-            table=Table(columns=table.columns, rows=finite),
+        table = Table(columns=table.columns, rows=finite)
+        result = dataclasses.replace(result, table=table)
+        return under_waivers(
+            _unmeasured(result, case.gates, sound.broken), case.waivers
         )
-        return under_waivers(broken, case.waivers)
     waived = Unmatched(waived=waived_facts(case.waivers))
     result = dataclasses.replace(result, unmatched=waived)
-    compared = compare_case(result, case.gates, against, asked=case)
+    compared = compare_case(result, case.gates, comparison, asked=case)
     return under_waivers(compared, case.waivers)
 
 
-def part_result(
-    case: Case,
-    facts: int,
-    errors: Sequence[str],
+def _unmeasured(
+    result: CaseResult, gates: Iterable[Gate], why: tuple[str, ...]
 ) -> CaseResult:
+    judged = (gate_result(gate, "invalid", f"not judged: {why[0]}") for gate in gates)
+    return dataclasses.replace(
+        result, verdict="invalid", gates=tuple(judged), errors=why
+    )
+
+
+def part_result(case: Case, facts: int, errors: Sequence[str]) -> CaseResult:
     """Return what one shard has of a case: nothing is measured and no gate judged, so it is inconclusive.
 
     ``facts`` of the case are in the shard; ``errors`` are the responses that could not be used. It is
@@ -151,34 +141,30 @@ def _result_of(
     return CaseResult(
         id=case.id,
         suite=case.suite,
-        probe=case.probe,
-        slice=case.slice,
+        probe="test" if case.own_metric else case.probe,
+        slice=case.id if case.own_metric else case.slice,
         label=case.label,
         verdict=verdict,
         n=facts,
         errors=tuple(errors),
-        settings=settings_of(case),
+        settings=() if case.own_metric else settings_of(case),
     )
 
 
 def _with_clusters(case: Case, table: Table) -> Table:
     """Return the table whose rows know the cluster of their facts."""
     clusters = {fact.id: fact.cluster(case.cluster) for fact in case.facts}
-    return Table(
-        columns=table.columns,
-        rows=tuple(
-            dataclasses.replace(row, cluster=clusters[row.fact_id])
-            if clusters.get(row.fact_id)
-            else row
-            for row in table.rows
-        ),
+    rows = (
+        dataclasses.replace(row, cluster=clusters.get(row.fact_id) or row.cluster)
+        for row in table.rows
     )
+    return Table(columns=table.columns, rows=tuple(rows))
 
 
 def compare_case(
     result: CaseResult,
     gates: Sequence[Gate],
-    against: Against,
+    comparison: Comparison,
     *,
     asked: Case | None = None,
 ) -> CaseResult:
@@ -187,54 +173,50 @@ def compare_case(
     ``asked`` is what was asked, where it is known: a recorded run is compared without its suite. Facts that
     ``result`` calls waived are in no comparison.
     """
-    table, waived = result.table, result.unmatched.waived
-    pairings = pairings_of(result, against)
-    lost: tuple[Change, ...] = ()
-    gained: tuple[Change, ...] = ()
-    for pairing in pairings:
-        lost, gained = fact_changes(asked, pairing)
-    _, published = against.case(result)
-    judged = judge_figures(
-        result,
-        gates,
-        _figures(result, pairings),
-        (table,),
-        pairings,
-        against,
-        missing=() if pairings or published is not None else (result.id,),
-        published=published,
+    pairing = comparison.pairing(result)
+    judged = _judged(
+        result, gates, _figures(result, pairing), [result], [pairing], comparison
     )
-    # A recorded run says itself who was asked in vain.
-    in_vain = set(
-        result.unmatched.unanswered
-        if asked is None
-        else (fact.id for fact in asked.facts)
-    )
-    unasked = [fact for pairing in pairings for fact in pairing.unasked]
-    lacking = tuple(fact for fact in unasked if fact in against.lacking)
     # Of a recorded run they say what its own baseline had.
     shares = [share for share in judged.integrity if share.name != "unasked"]
+    unmatched = Unmatched(waived=result.unmatched.waived)
+    if pairing is None:
+        return dataclasses.replace(
+            judged, integrity=tuple(shares), lost=(), gained=(), unmatched=unmatched
+        )
+    # A recorded run says itself who was asked in vain.
+    in_vain = (
+        result.unmatched.unanswered
+        if asked is None
+        else {fact.id for fact in asked.facts}
+    )
+    lacking = comparison.lacking(result, pairing.unasked)
     if lacking:
         limits = Integrity() if asked is None else asked.integrity
-        total = sum(len(pairing.asked) + len(pairing.unasked) for pairing in pairings)
+        total = len(pairing.asked) + len(pairing.unasked)
         shares.append(check_at_most(limits, "unasked", len(lacking), total, "").share)
+    lost, gained = fact_changes(asked, pairing)
     compared = dataclasses.replace(
         judged,
         integrity=tuple(shares),
         lost=lost,
         gained=gained,
-        unmatched=Unmatched(
-            added=tuple(fact for pairing in pairings for fact in pairing.added),
-            unasked=tuple(fact for fact in unasked if fact not in {*in_vain, *lacking}),
-            waived=waived,
-            unanswered=tuple(fact for fact in unasked if fact in in_vain),
+        unmatched=dataclasses.replace(
+            unmatched,
+            added=pairing.added,
+            unasked=_without(pairing.unasked, {*in_vain, *lacking}),
+            unanswered=tuple(fact for fact in pairing.unasked if fact in in_vain),
             lacking=lacking,
         ),
     )
-    return unless_shrunk(compared, [compared])
+    return _unless_shrunk(compared, [compared])
 
 
-def unless_shrunk(result: CaseResult, cases: Iterable[CaseResult]) -> CaseResult:
+def _without(facts: Iterable[str], others: set[str]) -> tuple[str, ...]:
+    return tuple(fact for fact in facts if fact not in others)
+
+
+def _unless_shrunk(result: CaseResult, cases: Iterable[CaseResult]) -> CaseResult:
     """Return a decided case, not comparable where ``cases`` lack more facts of the baseline than allowed.
 
     These are itself, or what it is over. What is left may be what the model knows, so no gate is judged.
@@ -258,97 +240,136 @@ def incomparable_case(result: CaseResult, why: str) -> CaseResult:
     )
 
 
-def _figures(result: CaseResult, pairings: Sequence[Pairing]) -> tuple[Figure, ...]:
+def _figures(result: CaseResult, pairing: Pairing | None) -> tuple[Figure, ...]:
     table = result.table
     if result.probe != "test":
         return figures_of(metrics_for(result.probe, result.slice, table.columns))
     # The metric of a test in Python has the name of its column.
-    tables = (table, *(pairing.baseline for pairing in pairings))
+    tables = [table] if pairing is None else [table, pairing.baseline]
     return tuple(mean_figure(name, name, tables) for name in table.columns)
 
 
-def obstacle_to(result: CaseResult, against: Against) -> Obstacle | None:
-    """Return what stands in the way of comparing a recorded case with a run, ``None`` when nothing does."""
-    pairings = pairings_of(result, against)
-    missing = () if pairings else (result.id,)
-    return obstacle_of([result.id], result.suite, pairings, missing, against)
+def decide_aggregate(
+    aggregate: AggregateCase, members: Sequence[CaseResult], comparison: Comparison
+) -> CaseResult:
+    """Measure and judge what ``aggregate`` says about its members.
 
-
-def pairings_of(
-    result: CaseResult, against: Against, *, pooled: bool = False
-) -> tuple[Pairing, ...]:
-    """Return a case paired with that of the blessed run, without waived facts; nothing where there is none.
-
-    ``pooled``: of its outcomes only whether they are as expected.
+    ``members`` may hold other cases as well; a member that is missing or invalid makes the aggregate
+    ``invalid`` and is named.
     """
-    run, _ = against.case(result)
-    if run is None:
-        return ()
-    waived = result.unmatched.waived
-    tables = [without(table, waived) for table in (result.table, run.table)]
-    if pooled:
-        tables = [as_expected(table, result.table) for table in tables]
-    differing = setting_differences(result.settings, run.settings)
-    # The numbers of a test in Python may be of any size, and none is rounding.
-    return (pair(tables[0], tables[1], differing, exact=result.probe == "test"),)
+    results = {
+        result.id: result for result in members if result.suite == aggregate.suite
+    }
+    broken = [
+        f"{member} {'has no result' if member not in results else 'is invalid'}"
+        for member in aggregate.members
+        if member not in results
+        or results[member].verdict == "invalid"
+        or not results[member].table.rows
+    ]
+    result = CaseResult(
+        id=aggregate.id,
+        suite=aggregate.suite,
+        probe=aggregate.probe,
+        slice=aggregate.slice,
+        verdict="invalid",
+        n=0,
+        aggregate=True,
+        members=aggregate.members,
+    )
+    if broken or not aggregate.members:
+        why = (
+            f"{aggregate.id} cannot be measured: {'; '.join(broken) or 'it has no members'}; "
+            "allowed: members that were all measured"
+        )
+        invalid = _unmeasured(result, aggregate.gates, (why,))
+        return under_waivers(invalid, aggregate.waivers)
+    cases = [results[member] for member in aggregate.members]
+    if aggregate.probe == "pooled":
+        cases = [
+            dataclasses.replace(case, table=as_expected(case.table, case.table))
+            for case in cases
+        ]
+        figures = pooled_figures(len(cases))
+        result = dataclasses.replace(
+            result,
+            lost=distinct_changes(case.lost for case in cases),
+            gained=distinct_changes(case.gained for case in cases),
+        )
+    else:
+        figures = figures_over(cases)
+    judged = _judged(
+        dataclasses.replace(
+            result, n=len({row.fact_id for case in cases for row in case.table.rows})
+        ),
+        aggregate.gates,
+        figures,
+        cases,
+        [comparison.pairing(case) for case in cases],
+        comparison,
+    )
+    return under_waivers(_unless_shrunk(judged, cases), aggregate.waivers)
 
 
-def judge_figures(
+def _judged(
     result: CaseResult,
     gates: Sequence[Gate],
     figures: Sequence[Figure],
-    tables: Sequence[Table],
-    pairings: Sequence[Pairing],
-    against: Against,
-    *,
-    missing: Sequence[str],
-    published: PublishedCase | None,
-    obstacle: Obstacle | None = None,
+    cases: Sequence[CaseResult],
+    paired: Sequence[Pairing | None],
+    comparison: Comparison,
 ) -> CaseResult:
-    """Return a case, or one over several, with ``figures`` measured over ``tables`` and ``gates`` judged.
+    """Return a case, or one over several ``cases``, with ``figures`` measured and ``gates`` judged.
 
-    ``missing`` are the cases that the baseline lacks, ``published`` is what a paper prints of this one, and
-    ``obstacle`` stands in the way of a comparison where nothing else does.
+    ``paired`` are the cases with those of the baseline, ``None`` where it lacks one.
     """
-    another = against.another_tokenizer
+    tables = [case.table for case in cases]
+    pairings = [of for of in paired if of is not None]
+    missing = [of.id for of, pair in zip(cases, paired, strict=True) if pair is None]
+    published = comparison.published(result)
+    if comparison.paper:
+        over = f" over the same {len(cases)} cases" if result.aggregate else ""
+        missing = [] if published else [f"{result.id}{over}"]
+    pairings = [] if missing else pairings
+    another = comparison.another_tokenizer
     churn = churn_of(pairings, another_tokenizer=another)
     measure = functools.partial(
         measure_figures,
-        alpha=stats.sidak(against.comparisons),
+        figures,
+        comparisons=comparison.comparisons,
         published=published,
-        paper=against.paper,
+        paper=comparison.paper,
         looks=result.looks,
     )
     measurement = dataclasses.replace(
-        measure(figures, tables, pairings),
+        measure(tables, pairings),
         changes=change_figures(churn, pairings),
         no_tokens=without_tokens(pairings, another_tokenizer=another),
+        obstacle=comparison.obstacle(cases, pairings, missing)
+        or (_stopped(cases) if result.aggregate else None),
     )
-    members = result.members or (result.id,)
-    judge = functools.partial(
-        decide,
-        gates,
-        obstacle=obstacle_of(members, result.suite, pairings, missing, against)
-        or obstacle,
-        comparisons=against.comparisons,
-    )
-    results = judge(measurement)
+    results = decide(gates, measurement)
     # The answers of a test in Python may be none of a model's.
     for ends in () if result.probe == "test" else AT_WORST:
         worst = [at_worst(table, ends, None) for table in tables]
-        if worst == [*tables]:
+        if worst == tables:
             continue
-        paired = [
-            dataclasses.replace(of, candidate=at_worst(of.candidate, ends, of.baseline))
-            for of in pairings
-        ]
-        counted = measure(figures, worst, paired).figures
-        others = judge(dataclasses.replace(measurement, figures=counted))
+        counted = measure(
+            worst,
+            [
+                dataclasses.replace(
+                    of, candidate=at_worst(of.candidate, ends, of.baseline)
+                )
+                for of in pairings
+            ],
+        )
+        others = decide(
+            gates, dataclasses.replace(measurement, figures=counted.figures)
+        )
         results = tuple(map(_worse, results, others))
-    asked = against.baseline is not None and not against.paper
     return dataclasses.replace(
         result,
-        verdict=verdict_of(results, baseline_asked=asked),
+        verdict=verdict_of(results, baseline_asked=comparison.with_run),
         metrics=measurement.values,
         gates=results,
         churn=churn,
@@ -359,8 +380,21 @@ def _worse(result: GateResult, other: GateResult) -> GateResult:
     """Return a gate's result, or where it is worse that with empty answers counted against the model."""
     if SEVERITY.index(other.verdict) >= SEVERITY.index(result.verdict):
         return result
-    reason = f"{other.reason}; with the empty answers counted against it"
-    return dataclasses.replace(other, reason=reason)
+    return other.because(reason("empty"))
+
+
+def _stopped(cases: Sequence[CaseResult]) -> Obstacle | None:
+    """Return why nothing over all cases is compared where some stopped early, and so by what they showed."""
+    early = [case for case in cases if case.looks is not None and case.looks.early]
+    if not early:
+        return None
+    first, looks = early[0].id, early[0].looks
+    assert looks is not None
+    return "inconclusive", (
+        f"{len(early)} of {len(cases)} cases stopped early ({first} after {looks.asked} of {looks.facts} "
+        "facts); a comparison over several cases is judged where all were asked in full: leave "
+        "--kb-until-decided out"
+    )
 
 
 def verdict_of(results: Iterable[GateResult], *, baseline_asked: bool) -> Judgement:
@@ -377,66 +411,79 @@ def verdict_of(results: Iterable[GateResult], *, baseline_asked: bool) -> Judgem
     return "invalid" if "invalid" in verdicts else worst(verdicts)
 
 
-def unjudged(gates: Iterable[Gate], reason: str) -> tuple[GateResult, ...]:
-    """Return all gates as invalid, for ``reason``."""
-    why = f"not judged: {reason}"
-    return tuple(gate_result(gate, "invalid", why) for gate in gates)
+def under_waivers(result: CaseResult, waivers: Iterable[Waiver]) -> CaseResult:
+    """Return the result with the waiver it stands under; expired ones fail it, whatever its gates say.
 
-
-def obstacle_of(
-    cases: Sequence[str],
-    suite: str,
-    pairings: Sequence[Pairing],
-    missing: Sequence[str],
-    against: Against,
-) -> Obstacle | None:
-    """Return what stands in the way of comparing with the baseline, ``None`` when nothing does.
-
-    ``cases`` are the ids of the cases measured, ``missing`` those of them that the baseline does not have.
+    A case whose responses are unsound stays ``invalid``.
     """
-    if against.baseline is None:
-        return (
-            "no baseline",
-            "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH",
-        )
-    if missing and against.paper:
-        return "no baseline", f"{against.paper} has no figures of {', '.join(missing)}"
-    if missing:
-        others = ", ".join(against.baseline.other_suites(suite))
-        renamed = f" (it has the suite files {others})" if others else ""
-        return "no baseline", (
-            f"the baseline has no case {', '.join(missing)}{renamed}: bless a run of all suites anew"
-        )
-    if against.incomparable:
-        return "not comparable", (
-            f"candidate and baseline differ in {'; '.join(against.incomparable)}; "
-            "allowed: a baseline that shares these with the candidate"
-        )
-    if against.paper:
-        return None
-    for case, pairing in zip(cases, pairings, strict=True):
-        if why := not_comparable(pairing, against.another_tokenizer):
-            return "not comparable", (
-                f"{case}: {why}; allowed: what the baseline was asked, or bless a run that was asked this"
-            )
-    return None
+    waivers = tuple(waivers)
+    expired = tuple(waiver for waiver in waivers if waiver.expired)
+    own = tuple(waiver for waiver in waivers if waiver.case)
+    return dataclasses.replace(
+        result,
+        verdict="fail" if expired and result.verdict != "invalid" else result.verdict,
+        waiver=next(iter(expired or own), None),
+        expired=expired,
+    )
 
 
-def not_comparable(pairing: Pairing, another_tokenizer: bool) -> str:
-    """Return why two tables cannot be compared: facts asked otherwise, or most of them without a partner."""
-    differing, added = pairing.differing, pairing.added
-    facts = len(pairing.candidate.rows) + len(differing) + len(added)
-    reasons = []
-    if differing:
-        what = prompt_differences(
-            pairing.asked, pairing.settings, another_tokenizer=another_tokenizer
+def with_family(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
+    """Return the cases with Holm's and Benjamini and Hochberg's p-values at each gate that has a p-value.
+
+    They are corrected for the comparisons that were made; one that could not be made (no baseline for it, not
+    comparable, too few facts) has no p-value and does not count.
+    """
+    ps = [gate.p for case in cases for gate in case.gates]
+    adjusted = iter(zip(stats.holm(ps), stats.benjamini_hochberg(ps), strict=True))
+    corrected = []
+    for case in cases:
+        pairs = [(gate, *next(adjusted)) for gate in case.gates]
+        gates = tuple(
+            dataclasses.replace(gate, p_holm=holm, p_bh=bh) for gate, holm, bh in pairs
         )
-        reasons.append(f"candidate and baseline differ in {what}")
-    if not facts:
-        reasons.append("all facts are waived, and none is left to compare")
-    if 2 * len(added) > facts:
-        reasons.append(
-            f"{len(added)} of {count(facts, 'fact')} are not in the baseline (first: {added[0]}), and at "
-            "least half must be"
-        )
-    return "; ".join(reasons)
+        corrected.append(dataclasses.replace(case, gates=gates))
+    return tuple(corrected)
+
+
+def planned_looks(case: Case, facts: int) -> tuple[Looks, ...]:
+    """Return the looks at a case, at equal shares of ``facts``; one where nothing of it is compared."""
+    compared = any(GATE_RULES[gate.rule].relative for gate in case.gates)
+    looks = max(min(MOST_LOOKS, facts // FACTS_PER_LOOK), 1) if compared else 1
+    return tuple(
+        Looks(taken=number, of=looks, asked=-(-facts * number // looks), facts=facts)
+        for number in range(1, looks + 1)
+    )
+
+
+def all_decided(gates: Iterable[GateResult]) -> bool:
+    """Return True if every gate that compares with the baseline passes or fails, and there is one."""
+    verdicts = {gate.verdict for gate in gates if GATE_RULES[gate.rule].relative}
+    return bool(verdicts) and verdicts <= {"pass", "fail"}
+
+
+def is_decided(result: CaseResult) -> bool:
+    """Return True if every gate of a case that compares with the baseline passes or fails, and it has one."""
+    return all_decided(result.gates)
+
+
+def with_looks_told(result: CaseResult) -> CaseResult:
+    """Return a case that stopped before its last look, with gates whose reasons say so."""
+    looks = result.looks
+    if looks is None or not looks.early:
+        return result
+    told = reason(
+        "looks",
+        how="decided" if is_decided(result) else "undecided",
+        asked=looks.asked,
+        facts=looks.facts,
+        taken=looks.taken,
+        of=looks.of,
+        level=min(100 * stats.look_level(looks.of, looks.taken), 99.99),
+    )
+    gates = (
+        gate.because(told)
+        if GATE_RULES[gate.rule].relative and gate.observed is not None
+        else gate
+        for gate in result.gates
+    )
+    return dataclasses.replace(result, gates=tuple(gates))

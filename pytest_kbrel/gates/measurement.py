@@ -9,7 +9,14 @@ from pytest_kbrel import stats
 from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
 from pytest_kbrel.gates.figures import Figure
 from pytest_kbrel.metrics.calibration import PROBABILITIES
-from pytest_kbrel.records import Looks, MetricValue, Outcome, Table, record
+from pytest_kbrel.records import (
+    Judgement,
+    Looks,
+    MetricValue,
+    Outcome,
+    Table,
+    record,
+)
 
 IDENTICAL = "no outcome changed"
 # The same model on another processor: texts and verdicts are equal, probabilities this close.
@@ -23,6 +30,8 @@ _DIVISOR = "anchor"
 Contrast = Callable[[float], stats.Difference]
 # The chance that a 95 % interval misses the truth at one end.
 PASS_ALPHA = (1 - stats.LEVEL) / 2
+# Why nothing is compared with a baseline: the verdict of gates that would, and the reason.
+Obstacle = tuple[Judgement, str]
 
 
 @record
@@ -83,6 +92,14 @@ class Measured:
         return stats.sequential_p(p, self.looks.of, self.looks.taken)
 
     @property
+    def drop_ends(self) -> tuple[float | None, float | None]:
+        """The 95 % interval of the drop, the better end first."""
+        low, high = self.value.delta_low, self.value.delta_high
+        if self.value.better == "lower":
+            return low, high
+        return None if high is None else -high, None if low is None else -low
+
+    @property
     def nothing_lost(self) -> bool:
         """Whether none of at least ten facts made the figure worse: a rule, and no proof that none would."""
         return self.may_pass_unlost and (
@@ -107,13 +124,16 @@ class Measured:
 class Measurement:
     """Several figures measured over the same tables. ``paper`` is the one compared with, where it is one.
 
-    ``changes`` are shares of changed answers, which gates may be about as well; ``no_tokens`` is why the most
-    probable tokens are not among them.
+    ``comparisons`` is the number of cases with relative gates in the suite, and ``obstacle`` why nothing can be
+    compared with a baseline. ``changes`` are shares of changed answers, which gates may be about as well;
+    ``no_tokens`` is why the most probable tokens are not among them.
     """
 
     figures: tuple[Measured, ...]
     pairings: tuple[Pairing, ...] = ()
     paper: str = ""
+    comparisons: int = 1
+    obstacle: Obstacle | None = None
     changes: tuple[Measured, ...] = ()
     no_tokens: str = ""
 
@@ -157,16 +177,17 @@ def measure_figures(
     tables: Sequence[Table],
     pairings: Sequence[Pairing],
     *,
-    alpha: float,
+    comparisons: int = 1,
     published: PublishedCase | None = None,
     paper: str = "",
     looks: Looks | None = None,
 ) -> Measurement:
     """Measure ``figures`` over one table a member; ``pairings`` is empty or has one a member.
 
-    ``published`` is what a ``paper`` prints of these figures; nothing is paired then. ``looks`` are those of
-    a case that may stop early.
+    ``comparisons`` is the number of cases that compare. ``published`` is what a ``paper`` prints of these
+    figures; nothing is paired then. ``looks`` are those of a case that may stop early.
     """
+    alpha = stats.sidak(comparisons)
     printed = (
         {}
         if published is None
@@ -182,6 +203,7 @@ def measure_figures(
         ),
         pairings=tuple(pairings),
         paper=paper,
+        comparisons=comparisons,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from pytest_kbrel.baselines import BaselineCase, PublishedCase
+from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.records import CaseResult, MovedCells, MovedFact, Place, Table
 
 # The figures that come from probabilities. The column in which a fact of MONITOR is seen depends on the fact.
@@ -15,7 +15,7 @@ _COLUMNS = {"monitor": "", "pfd": "pfd", "ird": "ird", "anchor_prob": "anchor"}
 def with_moved_facts(
     result: CaseResult,
     cells: Sequence[MovedCells],
-    baseline: BaselineCase | PublishedCase | None,
+    baseline: BaselineCase | None,
     prompt: Callable[[str, str], str],
 ) -> CaseResult:
     """Return a decided case of MONITOR with the fact that moved each of its figures most.
@@ -25,7 +25,7 @@ def with_moved_facts(
     """
     seen = {of.fact_id: of for of in cells}
     now = _values(result.table)
-    old = _values(baseline.table) if isinstance(baseline, BaselineCase) else {}
+    old = {} if baseline is None else _values(baseline.table)
     of_case = result.unmatched
     alone = {*of_case.added, *of_case.waived, *of_case.unanswered}
     facts = [

@@ -1,4 +1,4 @@
-"""Gates and measured figures: the verdicts, and the sentences that give their reasons.
+"""Gates and measured figures: the verdicts, with their reasons.
 
 A gate that compares with a baseline has two numbers. *Pass* claims that the change is within the larger one
 (``within``): such a claim holds for all slices together when it holds for each (intersection-union test), so
@@ -9,83 +9,78 @@ for the cases of the suite (Šidák). More facts make both surer, and neither ca
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, DIVERGENCE_METRICS
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.gates.integrity import count
-from pytest_kbrel.gates.measurement import PASS_ALPHA, Measured, Measurement
+from pytest_kbrel.gates.measurement import (
+    PASS_ALPHA,
+    Measured,
+    Measurement,
+)
 from pytest_kbrel.gates.reasons import (
+    allowed,
     beside,
-    between,
-    describe_open_end,
     few_clusters,
     interval,
-    left_out,
     moved,
     needed,
-    number,
+    open_end,
     power,
 )
-from pytest_kbrel.records import Gate, GateResult, Judgement, Rule, record
+from pytest_kbrel.records import (
+    Gate,
+    GateResult,
+    Judgement,
+    Reason,
+    Rule,
+    reason,
+    record,
+)
 
 CONTROL = "_control"
 
 # Values within this of a bound meet it: sums of floats do not end on the printed digit.
 _SLACK = 1e-9
-Obstacle = tuple[Judgement, str]
 
 
-def decide(
-    gates: Sequence[Gate],
-    measurement: Measurement,
-    *,
-    obstacle: Obstacle | None = None,
-    comparisons: int = 1,
-) -> tuple[GateResult, ...]:
-    """Judge the gates of one case.
-
-    ``obstacle`` is why nothing can be compared with a baseline, as verdict and reason: relative gates then
-    get that. ``comparisons`` is the number of cases with relative gates in the suite, this one included.
-    """
+def decide(gates: Sequence[Gate], measurement: Measurement) -> tuple[GateResult, ...]:
+    """Judge the gates of one case."""
     figures = {
         of.figure.name: of for of in (*measurement.figures, *measurement.changes)
     }
     results: dict[int, GateResult] = {}
     changes: dict[int, _Change] = {}
     for index, gate in enumerate(gates):
-        measured = figures.get(gate.metric)
-        early = _obstacle(gate, measured, figures, measurement, obstacle)
+        early = _obstacle(gate, figures, measurement)
         if early is not None:
-            results[index] = gate_result(gate, *early)
+            verdict, *reasons = early
+            results[index] = gate_result(gate, verdict, *reasons)
             continue
-        assert measured is not None
+        measured = figures[gate.metric]
         if GATE_RULES[gate.rule].relative:
-            change = CHANGES[gate.rule](gate, measured, measurement)
-            few = few_clusters(measured)
-            changes[index] = dataclasses.replace(
-                change,
-                p=None if few else measured.p_over_looks(change.p),
-                passes=change.passes and (not few or measured.nothing_lost),
-            )
+            changes[index] = CHANGES[gate.rule](gate, measured, measurement)
         else:
             results[index] = JUDGES[gate.rule](gate, measured, measurement)
     adjusted = _adjusted(changes)
     for index, change in changes.items():
-        gate, p = gates[index], adjusted.get(index)
-        corrected = None if p is None else stats.sidak_p(p, comparisons)
+        p = adjusted.get(index)
         results[index] = _compared(
-            gate, figures[gate.metric], change, corrected, comparisons
+            gates[index], figures[gates[index].metric], change, p, measurement
         )
     return tuple(_with_beside(results[index], figures) for index in range(len(gates)))
 
 
 def gate_result(
-    gate: Gate | GateResult, verdict: Judgement, reason: str, **figures: float | None
+    gate: Gate | GateResult,
+    verdict: Judgement,
+    *reasons: Reason | str,
+    **figures: float | None,
 ) -> GateResult:
     """Return what became of a gate; ``figures`` are other fields of it."""
     rule = GATE_RULES[gate.rule]
@@ -94,7 +89,9 @@ def gate_result(
         rule=gate.rule,
         bound=gate.bound,
         verdict=verdict,
-        reason=reason,
+        reasons=tuple(
+            reason("told", text=of) if isinstance(of, str) else of for of in reasons
+        ),
         line=gate.line,
         beyond=rule.beyond(gate) if rule.relative else None,
         **figures,
@@ -104,8 +101,7 @@ def gate_result(
 def _with_beside(result: GateResult, figures: Mapping[str, Measured]) -> GateResult:
     if result.observed is None:
         return result
-    reason = result.reason + beside(result.metric, figures)
-    return dataclasses.replace(result, reason=reason)
+    return result.because(*beside(result.metric, figures))
 
 
 def _adjusted(changes: Mapping[int, _Change]) -> dict[int, float]:
@@ -124,17 +120,14 @@ def _adjusted(changes: Mapping[int, _Change]) -> dict[int, float]:
 
 
 def _obstacle(
-    gate: Gate,
-    measured: Measured | None,
-    figures: Mapping[str, Measured],
-    measurement: Measurement,
-    obstacle: Obstacle | None,
-) -> Obstacle | None:
-    """Return why a gate cannot be judged, as verdict and reason; ``None`` where it can be."""
+    gate: Gate, figures: Mapping[str, Measured], measurement: Measurement
+) -> tuple[Judgement, *tuple[Reason | str, ...]] | None:
+    """Return why a gate cannot be judged, as verdict and reasons; ``None`` where it can be."""
     metric, relative = gate.metric, GATE_RULES[gate.rule].relative
+    measured = figures.get(metric)
     is_change = measured is None and metric in CHANGE_METRICS
-    if obstacle is not None and (is_change or (relative and measured is not None)):
-        return obstacle
+    if measurement.obstacle and (is_change or (relative and measured is not None)):
+        return measurement.obstacle
     if is_change and metric in DIVERGENCE_METRICS and measurement.no_tokens:
         why = f"{metric} cannot be measured: {measurement.no_tokens}"
         return "not comparable", why
@@ -147,139 +140,152 @@ def _obstacle(
         return "invalid", why
     if relative and measurement.paper and measured.published is None:
         return "no baseline", f"{measurement.paper} prints no {metric} of this case"
-    value, allowed = measured.value, _allowed(gate)
+    value = measured.value
     if value.value is None:
         # Without a wrong answer there is no consistency of wrong answers: nothing bad was found, or shown absent.
         # What the baseline did not have either was not lost.
         lost = not relative or measured.difference is None or value.baseline is not None
+        undefined = reason("undefined", metric=metric, note=value.note)
         is_open = measured.figure.vacuous or not lost
-        verdict: Judgement = "inconclusive" if is_open else "fail"
-        return verdict, f"{metric} is undefined: {value.note}; {allowed}"
+        return "inconclusive" if is_open else "fail", undefined, allowed(gate)
     if relative and measured.difference is None:
-        why = f"the baseline has not measured what {metric} needs: bless all suites anew; {allowed}"
-        return "not comparable", why
+        return "not comparable", reason("not_blessed", metric=metric), allowed(gate)
     if relative and value.delta is None:
-        why = f"{metric} cannot be compared: {value.note}; {allowed}"
-        return "inconclusive", why
+        unknown = reason("not_compared", metric=metric, note=value.note)
+        return "inconclusive", unknown, allowed(gate)
     return None
 
 
 def _absolute(gate: Gate, measured: Measured, measurement: Measurement) -> GateResult:
-    value, allowed = measured.value, _allowed(gate)
+    value = measured.value
     assert value.value is not None
-    at_most = GATE_RULES[gate.rule].limit == "at most"
-    met = (
-        value.value <= gate.bound + _SLACK
-        if at_most
-        else value.value >= gate.bound - _SLACK
-    )
+    sign = 1 if GATE_RULES[gate.rule].limit == "at least" else -1
+    met = sign * (value.value - gate.bound) >= -_SLACK
     note = f" ({value.note})" if value.low is None and value.note else ""
-    reason = f"{gate.metric} is {number(value.value)}{between(value)} over {count(value.n, 'fact')}{note}; {allowed}"
+    why = reason("value", note=note, **_shown(measured))
     return gate_result(
         gate,
         "pass" if met else "fail",
-        reason,
+        why,
+        allowed(gate),
         observed=value.value,
         low=value.low,
         high=value.high,
     )
 
 
+def _shown(measured: Measured) -> dict[str, str | float]:
+    value = measured.value
+    assert value.value is not None
+    return {
+        "metric": value.name,
+        "value": value.value,
+        "within": interval(value.low, value.high),
+        "over": count(value.n, "fact"),
+    }
+
+
 def _above_control(
     gate: Gate, measured: Measured, measurement: Measurement
 ) -> GateResult:
     """Judge how far the value stands above the best of its controls: what it costs no knowledge to reach."""
-    value, allowed = measured.value, _allowed(gate)
+    value = measured.value
     assert value.value is not None
+    sign = 1 if value.better == "higher" else -1
     controls = [
         other
         for other in measurement.values
         if other.name.startswith(gate.metric + CONTROL)
     ]
-    defined = [control for control in controls if control.value is not None]
+    defined = [(sign * of.value, of) for of in controls if of.value is not None]
     if not defined:
-        why = (
-            controls[0].note
-            if controls
-            else f"{gate.metric} was measured without a control"
-        )
-        reason = f"{gate.metric} has no control to compare with: {why}; {allowed}"
-        return gate_result(gate, "inconclusive", reason)
-    sign = 1 if value.better == "higher" else -1
-    control = max(defined, key=lambda of: sign * (of.value or 0.0))
-    assert control.value is not None
-    above = sign * (value.value - control.value)
-    where = "above" if sign > 0 else "below"
-    figures = [f"{number(of.value or 0.0)}{between(of)}" for of in (value, control)]
-    reason = (
-        f"{gate.metric} is {figures[0]} over {count(value.n, 'fact')}, {number(above)} {where} its control "
-        f"{control.name}, {figures[1]}; {allowed}"
+        note = f"{gate.metric} was measured without a control"
+        note = controls[0].note if controls else note
+        why = reason("no_control", metric=gate.metric, note=note)
+        return gate_result(gate, "inconclusive", why, allowed(gate))
+    most, control = max(defined, key=lambda of: of[0])
+    above = sign * value.value - most
+    why = reason(
+        "control",
+        above=above,
+        where="above" if sign > 0 else "below",
+        control=control.name,
+        best=sign * most,
+        best_within=interval(control.low, control.high),
+        **_shown(measured),
     )
     verdict: Judgement = "pass" if above >= gate.bound - _SLACK else "fail"
-    return gate_result(gate, verdict, reason, observed=above)
-
-
-def _allowed(gate: Gate) -> str:
-    """Return what a gate allows: its bound, or the numbers of a rule that compares with a baseline."""
-    rule = GATE_RULES[gate.rule]
-    if not rule.relative:
-        return " ".join(filter(None, ("allowed:", rule.limit, number(gate.bound))))
-    beyond = number(rule.beyond(gate))
-    return f"allowed: within {number(gate.bound)}, beyond {beyond}"
+    return gate_result(gate, verdict, why, allowed(gate), observed=above)
 
 
 @record
 class _Change:
     """A change against the baseline, as a rule sees it.
 
-    ``observed`` with its 95 % interval is in the rule's own terms (a drop, or a share recovered). ``p`` is that of "no more than the gate's beyond",
-    ``passes`` whether the gate is met, ``open_end`` returns what would decide it.
+    ``observed`` with its 95 % interval is in the rule's own terms (a drop, or a share recovered). ``p`` is
+    that of "no more than the gate's beyond", ``passes`` whether the gate is met, ``open_end`` returns what
+    would decide it.
     """
 
     observed: float | None
     ends: tuple[float | None, float | None]
     p: float | None
     passes: bool
-    reason: str
-    open_end: Callable[[], str]
+    reasons: tuple[Reason, ...]
+    open_end: Callable[[], Iterable[Reason]]
 
 
 def _compared(
     gate: Gate,
     measured: Measured,
     change: _Change,
-    corrected: float | None,
-    comparisons: int,
+    p: float | None,
+    measurement: Measurement,
 ) -> GateResult:
-    """Judge a change: pass, fail or inconclusive, in this order; ``corrected`` is its p over all cases."""
+    """Judge a change: pass, fail or inconclusive, in this order; ``p`` is corrected for the gates of the case."""
     assert measured.difference is not None
-    rule = GATE_RULES[gate.rule]
+    comparisons = measurement.comparisons
+    corrected = None if p is None else stats.sidak_p(p, comparisons)
     verdict: Judgement = "inconclusive"
-    reason = change.reason
+    reasons = [*change.reasons, allowed(gate)]
+    few = few_clusters(measured)
     if change.passes:
         verdict = "pass"
     elif corrected is not None and corrected < stats.FAMILY_LEVEL:
         verdict = "fail"
     else:
-        p = measured.p_over_looks(measured.value.p)
+        alone = measured.p_over_looks(measured.value.p)
         if (
             change.p is not None
-            and p is not None
-            and stats.sidak_p(p, comparisons) < stats.FAMILY_LEVEL
+            and alone is not None
+            and stats.sidak_p(alone, comparisons) < stats.FAMILY_LEVEL
         ):
-            beyond = rule.not_shown.format(beyond=number(rule.beyond(gate)))
-            reason += f"; worse than the baseline; {beyond} is not shown"
-        reason += few_clusters(measured) or change.open_end()
+            rule = GATE_RULES[gate.rule]
+            beyond = rule.not_shown.format(beyond=f"{rule.beyond(gate):.3f}")
+            reasons.append(reason("worse", beyond=beyond))
+        reasons += change.open_end() if few is None else [few]
     return gate_result(
         gate,
         verdict,
-        reason,
+        *reasons,
         observed=change.observed,
         low=change.ends[0],
         high=change.ends[1],
         p=change.p,
         p_sidak=corrected,
         unchanged=stats.null_end(measured.difference, comparisons),
+    )
+
+
+def _change(
+    measured: Measured, p: float | None, *, passes: bool, **more: Any
+) -> _Change:
+    """Return a change of which nothing is decided where its facts are too few groups."""
+    few = few_clusters(measured) is not None
+    return _Change(
+        p=None if few else measured.p_over_looks(p),
+        passes=measured.nothing_lost or (passes and not few),
+        **more,
     )
 
 
@@ -291,56 +297,48 @@ def _dropped(gate: Gate, measured: Measured, measurement: Measurement) -> _Chang
     # 0 - 0 is 0, and -0 would stand in the report.
     drop = 0.0 - delta if measured.value.better == "higher" else delta
     beyond = GATE_RULES[gate.rule].beyond(gate)
-    ends = _drop_ends(measured)
-    worst = ends[1]
-    return _Change(
+    worst = measured.drop_ends[1]
+    return _change(
+        measured,
+        measured.difference.p_of(beyond),
+        passes=worst is not None and worst <= gate.bound + _SLACK,
         observed=drop,
-        ends=ends,
-        p=measured.difference.p_of(beyond),
-        passes=measured.nothing_lost
-        or (worst is not None and worst <= gate.bound + _SLACK),
-        reason=f"{moved(measured)}{left_out(measured, measurement)}; " + _allowed(gate),
-        open_end=lambda: describe_open_end(
-            measured,
-            beyond=beyond,
-            clear=gate.bound - drop,
-        ),
+        ends=measured.drop_ends,
+        reasons=tuple(moved(measured, measurement)),
+        open_end=lambda: open_end(measured, beyond, gate.bound - drop),
     )
 
 
 def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Change:
     """Return the change as the rule ``recovery`` sees it."""
-    value, allowed = measured.value, _allowed(gate)
+    value = measured.value
     assert value.baseline is not None
     assert value.delta is not None
     over, under = value.baseline + value.delta, value.baseline
     if value.better == "lower":
         over, under = under, over
     if min(over, under) < 0 or (value.better == "higher" and value.baseline == 0):
-        why = f"{gate.metric} has no ratio to a baseline of {number(value.baseline)}"
+        why = reason("no_ratio", metric=gate.metric, before=value.baseline)
         return _Change(
             observed=None,
             ends=(None, None),
             p=None,
             passes=False,
-            reason=f"{why}; {allowed}",
-            open_end=str,
+            reasons=(why,),
+            open_end=tuple,
         )
     # Where lower is better, 0 is perfect: 0 after 0 is all of it, more than 0 after 0 is none of it.
     share = 1.0 if over == under else math.inf if under == 0 else over / under
     # From 0, or to it, every share or none is as likely.
-    shown_ends = over and under
-    low, high = recovered(measured, share) if shown_ends else (None, None)
-    shown = "" if low is None and high is None else f" {interval(low, high)}"
-    recovery = f"{number(share)}{shown}" if math.isfinite(share) else "all"
-    reason = f"{gate.metric} recovered {recovery} of the baseline: {moved(measured)}"
+    low, high = recovered(measured, share) if over and under else (None, None)
+    is_finite = math.isfinite(share)
     beyond = GATE_RULES[gate.rule].beyond(gate)
     within = measured.contrast(gate.bound).estimate
     # Where nothing changed, the score test of a bound of 1 divides 0 by 0 and tells nothing.
     is_recovered = within.low is not None and within.low >= -_SLACK and within.se != 0
-    worst = _drop_ends(measured)[1]
+    worst = measured.drop_ends[1]
 
-    def open_end() -> str:
+    def end() -> Iterable[Reason]:
         # More facts of ours make the paper's own figure no more certain.
         if (
             share < gate.bound
@@ -349,19 +347,24 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
             or not within.se
             or measured.published is not None
         ):
-            return describe_open_end(measured, beyond=(1 - beyond) * under)
+            return open_end(measured, (1 - beyond) * under)
         facts = stats.facts_needed(within.value, within.se, within.n, PASS_ALPHA)
-        return power(measured, (1 - beyond) * under) + needed(facts)
+        return *power(measured, (1 - beyond) * under), needed(facts)
 
-    return _Change(
-        observed=share if math.isfinite(share) else None,
+    why = reason(
+        "recovered",
+        metric=gate.metric,
+        share=f"{share:.3f}" if is_finite else "all",
+        within=interval(low, high) if is_finite else "",
+    )
+    return _change(
+        measured,
+        measured.contrast(beyond).p_of(0.0),
+        passes=is_recovered or (worst is not None and worst <= 0),
+        observed=share if is_finite else None,
         ends=(low, high),
-        p=measured.contrast(beyond).p_of(0.0),
-        passes=is_recovered
-        or measured.nothing_lost
-        or (worst is not None and worst <= 0),
-        reason=f"{reason}{left_out(measured, measurement)}; {allowed}",
-        open_end=open_end,
+        reasons=(why, *moved(measured, measurement)),
+        open_end=end,
     )
 
 
@@ -382,14 +385,6 @@ def recovered(measured: Measured, share: float) -> tuple[float | None, float | N
     low = stats.ratio_low(above, share)
     inverse = stats.ratio_low(below, 1 / share)
     return low, 1 / inverse if inverse else None
-
-
-def _drop_ends(measured: Measured) -> tuple[float | None, float | None]:
-    """Return the 95 % interval of the drop, the better end first."""
-    low, high = measured.value.delta_low, measured.value.delta_high
-    if measured.value.better == "lower":
-        return low, high
-    return None if high is None else -high, None if low is None else -low
 
 
 # One for each rule of the catalogue that is about the value itself; what they judge has a value.

@@ -8,30 +8,22 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from pytest_kbrel.judges.words import LONGEST, data, fold_letters, read_words, word_set
+from pytest_kbrel.judges.words import LONGEST, data, fold_letters, read_words
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import LANGUAGES, base_language
 
-# A word that stands so often and is so much of an answer; "Duran Duran" says its name twice.
-_WORD_TIMES, _WORD_SHARE = 4, 0.5
-# A stretch of words that stands so often in a row and is so much of an answer.
-_LONGEST_STRETCH, _STRETCH_TIMES, _STRETCH_SHARE = 12, 3, 0.6
-# A question of fewer words may be a name, and a title has so many with a capital each.
-_QUESTION_WORDS, _TITLE_WORDS = 4, 5
-# One frame stands behind another ("Sorry, but unfortunately"), and nobody means more than a few.
-_FRAMES = 4
+# A word that stands so often; "Duran Duran" says its name twice.
+_WORD_TIMES = 4
 _NOT_APPLICABLE = re.compile(r"[^\w/]*n\s*/\s*a[^\w/]*", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?…؟۔])\s+|(?<=[。！？｡।])\s*|\n+")
 _CLAUSE = re.compile(
     r"(?i)[,;:()\[\]]\s+|[，；：、،؛]\s*|\s[-–—]+\s|—|[()](?=\W|$)|\s(?=but\s)"
 )
-_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|„[^“”]*[“”]|「[^」]*」|『[^』]*』")
 _CONTRAST = re.compile(r"(?i)^\W*(?:but|however|though|still|nevertheless)\b")
 _WORD = re.compile(r"[^\W\d_][\w']*")
-_SMALL = word_set("small")
 # Every English abstention has one of them.
 _TELLING = read_words(data("languages/en")["tells"]).known
-# An adverbial in front of the sentence proper; a relative clause speaks of what stands before it.
+# An adverbial in front of the sentence proper has so many words.
 _LEAD = 3
 _Found = tuple[re.Pattern[str], ...]
 
@@ -66,12 +58,13 @@ def uninformative_kind(
         return "none"
     if is_repetition(words):
         return "repetition"
-    if _repeats(words, read_words(question, language).words):
+    asked = read_words(question, language).words
+    if asked and words == asked * (len(words) // len(asked)):
         return "none"
     telling = not _TELLING.isdisjoint(words)
     if telling and _matches(_own("en", "nothing"), normalise(answer)):
         return "none"
-    denials = _denials(question, code) if unanswerable else ()
+    denials = _both(code, "denials") if unanswerable else ()
     if (telling or denials or code != "en") and read_abstention(
         answer, code, denials
     ).abstains:
@@ -87,35 +80,11 @@ def uninformative_kind(
 
 
 def is_repetition(words: Sequence[str]) -> bool:
-    """Return True if one word, or one stretch of words in a row, makes up most of a text."""
-    size = len(words)
-    # What is repeated so often has few different words.
-    if size < _WORD_TIMES or len(set(words)) > 0.61 * size + 1:
-        return False
-    most = max(Counter(words).values())
-    if most >= _WORD_TIMES and most >= _WORD_SHARE * size:
-        return True
-    return any(
-        _longest_run(words, length)
-        >= max(_STRETCH_SHARE * size, _STRETCH_TIMES * length)
-        for length in range(2, min(_LONGEST_STRETCH, size // _STRETCH_TIMES) + 1)
-    )
-
-
-def _longest_run(words: Sequence[str], length: int) -> int:
-    """Return how many words the longest repetition of a stretch of ``length`` words takes."""
-    best = same = 0
-    for one, other in zip(words, words[length:], strict=False):
-        same = same + 1 if one == other else 0
-        best = max(best, same)
-    return best + length
-
-
-def _repeats(words: tuple[str, ...], asked: tuple[str, ...]) -> bool:
-    """Return True if an answer is the question, once or more."""
-    if len(asked) < _QUESTION_WORDS:
-        return words == asked
-    return words == asked * (len(words) // len(asked))
+    """Return True if one word makes up most of a text, or a few words in turn do."""
+    counts = Counter(words)
+    most = max(counts.values(), default=0)
+    # In "the city of the city of the city of" each word stands as often as the others.
+    return most >= _WORD_TIMES and most * min(len(counts), 2) >= len(words)
 
 
 def _matches(patterns: _Found, text: str) -> bool:
@@ -155,28 +124,20 @@ def _other_languages(answer: str, words: frozenset[str]) -> list[str]:
     return hits
 
 
-def _denials(question: str, code: str) -> _Found:
-    """Return which denials count: "There are no bridges" is a number where one is asked for."""
-    counted = _matches(_both(code, "counting"), question)
-    return _both(code, "denials") + (() if counted else _both(code, "lacks"))
-
-
 @lru_cache(maxsize=1024)
 def read_abstention(answer: str, code: str, denials: _Found = ()) -> Abstention:
     """Read an answer: the first sentence that is no mere frame tells whether it abstains.
 
-    Quotations and titles are no abstention. An answer that goes on with "but" and a statement about something
-    else than the model or the reader is none either.
+    An answer that goes on with "but" and a statement about something else than the model or the reader is no
+    abstention.
     """
     answer = _folded(answer, code)
     for contrast in _own(code, "contrast"):
         answer = contrast.sub(", but ", answer)
-    if _WORD.search(_QUOTED.sub("", answer)):
-        answer = _QUOTED.sub(" Quoted ", answer)
     sentences = [part for part in _SENTENCE.split(answer) if _WORD.search(part)]
     if not sentences:
         return Abstention(abstains=False)
-    first = next((one for one in sentences[:-1] if _says(one, code)), sentences[-1])
+    first = next((one for one in sentences[:-1] if _bare(one, code)), sentences[-1])
     rest = sentences[sentences.index(first) + 1 :]
     clauses = _clauses(first)
     refusing = [at for at, clause in enumerate(clauses) if _abstains(clause, code)]
@@ -188,16 +149,13 @@ def read_abstention(answer: str, code: str, denials: _Found = ()) -> Abstention:
         return Abstention(abstains=False)
     behind = clauses[min(refusing) + 1 :]
     others = [clause for sentence in rest for clause in _clauses(sentence)]
-    # "I am not sure, Paris" and "Paris, I am not sure" are guesses.
-    while behind and not _CONTRAST.match(behind[0]):
-        behind = behind[1:]
     stated = [
         clause
         for clause in (*behind, *others)
         if _bare(clause, code) and not _abstains(clause, code)
     ]
     text = ". ".join(stated)
-    guessed = "?" in text or _matches(_both(code, "hedges"), normalise(text))
+    guessed = _matches(_both(code, "hedges"), normalise(text))
     contrasted = _is_contrasted((*behind, *others), code)
     return Abstention(not contrasted or guessed, bool(stated) and not guessed)
 
@@ -210,34 +168,18 @@ def _clauses(sentence: str) -> list[str]:
 def _bare(text: str, code: str) -> str:
     """Return a text normalised and without frames ("Sorry, but", "as an AI")."""
     normal = normalise(text)
-    for _ in range(_FRAMES):
-        before = normal
-        for frame in _both(code, "frames"):
-            normal = " ".join(frame.sub(" ", normal).split())
-        if normal == before:
-            break
+    for frame in _both(code, "frames"):
+        normal = " ".join(frame.sub(" ", normal).split())
     return normal
-
-
-def _says(sentence: str, code: str) -> bool:
-    """Return True if a sentence is neither a frame nor a question to the reader."""
-    polite = sentence.endswith("?") and not _abstains(sentence, code, whole=True)
-    return bool(_bare(sentence, code)) and not polite
 
 
 @lru_cache(maxsize=1024)
 def _abstains(text: str, code: str, *, whole: bool = False) -> bool:
     """Return True if a clause, or with ``whole`` a sentence, abstains; one that is all frame does."""
-    bare, unsure, normal = _bare(text, code), _both(code, "unsure"), normalise(text)
+    bare, unsure = _bare(text, code), _both(code, "unsure")
     if not bare:
-        # "So" and "However" say nothing and are titles.
-        return whole and (" " in normal or "sorry" in normal)
-    if _is_title(text):
-        return False
-    if whole:
-        return _matches(unsure, bare) or _matches(unsure, normal)
-    open_ended = (one for one in unsure if not one.pattern.endswith("$"))
-    return any(one.search(bare) for one in open_ended)
+        return whole
+    return _matches(unsure, bare) or (whole and _matches(unsure, normalise(text)))
 
 
 def _denying(clauses: Sequence[str], code: str, denials: _Found) -> int | None:
@@ -247,12 +189,8 @@ def _denying(clauses: Sequence[str], code: str, denials: _Found) -> int | None:
     """
     said = [(i, text) for i, one in enumerate(clauses) if (text := _bare(one, code))]
     short = bool(said) and len(said[0][1].split()) <= _LEAD
-    for number, (index, text) in enumerate(said[: 1 + short]):
-        if number and _matches(_both(code, "relative"), text):
-            return None
-        if not _is_title(clauses[index]) and _matches(denials, text):
-            return index
-    return None
+    matching = (index for index, text in said[: 1 + short] if _matches(denials, text))
+    return next(matching, None)
 
 
 def _is_contrasted(clauses: Sequence[str], code: str) -> bool:
@@ -267,12 +205,3 @@ def _is_contrasted(clauses: Sequence[str], code: str) -> bool:
         elif bare and contrast:
             return not _matches(_both(code, "asides"), bare)
     return False
-
-
-def _is_title(text: str) -> bool:
-    words = [word for word in _WORD.findall(text) if word.lower() not in _SMALL]
-    return (
-        len(words) >= _TITLE_WORDS
-        and all(word[0].isupper() for word in words)
-        and not text.isupper()
-    )

@@ -76,7 +76,7 @@ def dates_in(words: Sequence[str]) -> list[Dated]:
         month = _MONTH_OF.get(words[index], 0)
         start, end, day, year = index, index + 1, 0, 0
         if month:
-            before = index - 1 - (index > 1 and words[index - 1] == "of")
+            before = index - 1
             if before >= 0 and (day := _day(words[before])):
                 start = before
             elif end < size and (day := _day(words[end])):
@@ -84,10 +84,7 @@ def dates_in(words: Sequence[str]) -> list[Dated]:
             after = end + (end < size and words[end] in ("of", "in", "year"))
             if after < size and (year := _year(words[after], 100)):
                 end = after + 1
-            elif start and (year := _year(words[start - 1], 1000)):
-                start -= 1
             if day or year:
-                hits = [item for item in hits if item.end <= start]
                 hits.append(Dated(Date(year, month, day), start, end))
         elif year := _year(words[index], 1000):
             hits.append(Dated(Date(year), start, end))

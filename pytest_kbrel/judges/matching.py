@@ -42,12 +42,6 @@ class Gold(NamedTuple):
     text: Text
     date: Date | None
 
-    @property
-    def is_name(self) -> bool:
-        """Return True if it has a capital and no number."""
-        letters = "".join(self.text.words)
-        return any(self.text.capitals) and not any(map(str.isdigit, letters))
-
 
 @lru_cache(maxsize=16384)
 def read_gold(gold: str, language: str) -> Gold:
@@ -207,8 +201,6 @@ def _part_of_name(answer: Text, gold: Gold, question: Text) -> str:
     """Return the rule by which a part of a name, or its words in another order, say enough."""
     words, content = answer.words, answer.content
     own, asked = gold.text.content, question.known
-    if answer.known.isdisjoint(gold.text.words):
-        return ""
     comma = next((i for i, gap in enumerate(gold.text.gaps) if i and "," in gap), 0)
     if comma and words == gold.text.words[:comma]:
         return "before comma"
@@ -217,7 +209,8 @@ def _part_of_name(answer: Text, gold: Gold, question: Text) -> str:
     ends = 0 < len(content) <= len(own) <= 4 and all(
         one in (two, two[0]) for one, two in pairs
     )
-    named = gold.is_name and _NAMING.isdisjoint(own) and not asked.issuperset(content)
+    named = any(gold.text.capitals) and _NAMING.isdisjoint(own)
+    named = named and not asked.issuperset(content)
     if ends and named and len(content[-1]) > 2:
         return "surname"
     rest = [word for word in own if word not in asked]

@@ -270,14 +270,7 @@ def _number(pieces: list[_Piece], start: int) -> tuple[int, str]:
             below, room = below + value, 10 if value >= 20 else 0
         elif index == start and COUNTED.fullmatch(word) and len(word) < 19:
             below, room = Decimal(word), 0
-        elif (
-            word != "and"
-            or room < 100
-            or not any(
-                piece[0] in _NUMBERS or piece[0] in _SCALES
-                for piece in pieces[index + 1 : index + 2]
-            )
-        ):
+        elif word != "and" or room < 100 or pieces[index:] == pieces[-1:]:
             break
         index += 1
     number = f"{total + below:f}"

@@ -5,27 +5,29 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
-from pytest_kbrel.bounds import Bounds, shown
+from pytest_kbrel.bounds import TOKENS, Bounds, shown
 from pytest_kbrel.errors import ModelError, nearest
+from pytest_kbrel.models.chat import ENABLE, MAX_THINKING_TOKENS, ChatArgs
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import parse
 
-_CLOSING = {"{": "}", "[": "]"}
+_OPENED = re.compile(r"([^,=]*)=\s*(?=[\"'{\[])")
 _NEXT = re.compile(r",|\s+(?=\w+=)")
 
 
 def parse_args(model_args: str, allowed: Sequence[str]) -> dict[str, str]:
     """Read ``key=value,key=value``.
 
-    A value in quotation marks, or one that is JSON in braces or brackets, may hold commas. Raises
-    :class:`ModelError` for a key that is not ``allowed``, has no value or is given twice, and for quotation
-    marks or brackets that are not closed.
+    A value in quotation marks may hold commas, and so may JSON, which one in braces or brackets must be.
+    Raises :class:`ModelError` for a key that is not ``allowed``, has no value or is given twice, and for
+    quotation marks that are not closed.
     """
     args: dict[str, str] = {}
     for part in _parts(model_args.strip()):
@@ -114,45 +116,28 @@ def number(args: Mapping[str, str], key: str, bounds: Bounds, unit: str = "") ->
 
 def _parts(text: str) -> Iterator[str]:
     """Yield the parts between commas, or blanks before the next key, that are outside of values."""
-    start = i = 0
-    while i < len(text):
-        if text[i] in "\"'{[" and text[:i].rstrip()[-1:] == "=":
-            i = _end_of_value(text, i)
-        elif between := _NEXT.match(text, i):
-            yield text[start:i].strip()
-            start = i = between.end()
-        else:
-            i += 1
-    yield text[start:].strip()
+    start = 0
+    while start < len(text):
+        opened = _OPENED.match(text, start)
+        end = start if opened is None else _end_of_value(text, opened)
+        between = _NEXT.search(text, end)
+        stop, after = between.span() if between else (len(text), len(text))
+        yield text[start:stop].strip()
+        start = after
 
 
-def _end_of_value(text: str, start: int) -> int:
-    """Return the index behind a quoted or bracketed value that begins at ``start``."""
-    opening = text[start]
-    if opening not in _CLOSING:
-        end = text.find(opening, start + 1) + 1
-        if not end:
-            raise ModelError(
-                f"model-args: {_key(text, start)}: the quotation mark {opening} is not closed"
-            )
-        return end
-    depth, inside = 0, False
-    for i in range(start, len(text)):
-        character = text[i]
-        if character == '"' and text[i - 1] != "\\":
-            inside = not inside
-        elif not inside:
-            depth += (character == opening) - (character == _CLOSING[opening])
-            if not depth:
-                return i + 1
-    raise ModelError(
-        f"model-args: {_key(text, start)}: {opening} is not closed by {_CLOSING[opening]}"
-    )
-
-
-def _key(text: str, start: int) -> str:
-    """Return the key before a value; the value may be a secret."""
-    return re.split(r"[,\s]", text[:start].rstrip())[-1].rstrip("=")
+def _end_of_value(text: str, opened: re.Match[str]) -> int:
+    """Return the index behind a quoted value or JSON; errors name the key alone, the value may be a secret."""
+    key, start = opened[1].strip(), opened.end()
+    try:
+        if text[start] in "\"'":
+            return text.index(text[start], start + 1) + 1
+        return json.JSONDecoder().raw_decode(text, start)[1]
+    except (ValueError, RecursionError) as error:
+        why = f"no JSON: {error}"
+        if text[start] in "\"'":
+            why = f"the quotation mark {text[start]} is not closed"
+        raise ModelError(f"model-args: {key}: {why}") from None
 
 
 def _unquoted(value: str) -> str:
@@ -162,7 +147,7 @@ def _unquoted(value: str) -> str:
 
 def _is_json(value: str) -> bool:
     try:
-        return value[0] in _CLOSING and bool(parse(value))
+        return value[0] in "{[" and bool(parse(value))
     except ValueError:
         return False
 
@@ -248,3 +233,67 @@ def parse_backend_args(
             raise ModelError(f"model-args: {argument} is refused: {rule.instead}")
         notes.append(f"model-args: {argument} is not used: {rule.instead}")
     return effective, notes
+
+
+CHAT_ARGS = (
+    "system_instruction",
+    "enable_thinking",
+    "chat_template_args",
+    "think_end_token",
+    "max_thinking_tokens",
+)
+"""The keys of ``--kb-model-args`` that say how prompts become messages; the first four are lm-eval's."""
+
+
+# What a template is filled in with by us, or by transformers, and is no variable of it.
+_OURS = frozenset(
+    (
+        "add_generation_prompt",
+        "chat_template",
+        "continue_final_message",
+        "conversation",
+        "messages",
+        "tokenize",
+    )
+)
+
+
+def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
+    """Read the keys of :data:`CHAT_ARGS`; others are left alone.
+
+    Raises :class:`ModelError` for template arguments that are no JSON object, for two values of
+    ``enable_thinking``, and for a text that is blank.
+    """
+    variables = json_object(args, "chat_template_args")
+    if ours := ", ".join(sorted(_OURS & variables.keys())):
+        raise ModelError(
+            f"model-args: chat_template_args: {ours} is no variable of a chat template"
+        )
+    thinking = flag(args, ENABLE)
+    inside = variables.pop(ENABLE, None)
+    if inside is not None and not isinstance(inside, bool):
+        raise ModelError(
+            f"model-args: chat_template_args: {ENABLE} is {inside!r}; allowed is true or false"
+        )
+    if None not in (thinking, inside) and thinking != inside:
+        raise ModelError(
+            f"model-args: {ENABLE}={thinking}, and chat_template_args says {inside}; give one of them"
+        )
+    for key in ("system_instruction", "think_end_token"):
+        if key in args and not args[key].strip():
+            raise ModelError(
+                f"model-args: {key} is blank; allowed is a text, or no {key}"
+            )
+    return ChatArgs(
+        system_instruction=args.get("system_instruction", ""),
+        enable_thinking=inside if thinking is None else thinking,
+        template_args=json.dumps(variables, sort_keys=True) if variables else "",
+        think_end_token=args.get("think_end_token", ""),
+        max_thinking_tokens=number(
+            args,
+            "max_thinking_tokens",
+            TOKENS,
+            "of tokens; enable_thinking=False asks for answers without a thought",
+        )
+        or MAX_THINKING_TOKENS,
+    )

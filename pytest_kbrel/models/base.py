@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.models.batching import Batches, describe_error
+from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.chat import text_of
-from pytest_kbrel.models.tokens import Ids, Pair, Prompt, PromptEncoder
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
@@ -166,8 +165,8 @@ class Backend:
     errors before a model is opened; ``open(spec, threads=)`` is as ``open_model`` of
     :mod:`pytest_kbrel.models.registry`; ``counter(spec)`` counts tokens without weights. All raise
     :class:`~pytest_kbrel.errors.ModelError`. ``gpus(spec)`` is the number of GPUs a process needs for itself,
-    0 if it can share one, ``None`` if it uses all that it sees. ``embedder(spec)`` opens an encoder of texts;
-    without one a spec names a sentence encoder on this machine. ``unscorable(spec)`` is why a
+    0 if it can share one, ``None`` if it uses all that it sees. ``embedder(text, args, folder)`` opens an
+    encoder of texts, whose path begins at ``folder``; ``None``: there is none. ``unscorable(spec)`` is why a
     model gives no probabilities of given texts, empty if it gives them, and may ask a server;
     ``answer_probabilities(spec)``: whether it gives those of the answers that it writes.
     ``computes_here``: whether the test process computes them, and so uses the GPUs of its machine.
@@ -182,7 +181,7 @@ class Backend:
     open: Callable[..., Model]
     counter: Callable[[Any], TokenCounter]
     gpus: Callable[[Any], int | None] = lambda spec: 0
-    embedder: Callable[[Any], Embedder] | None = None
+    embedder: Callable[[str, str, Path], Embedder] | None = None
     is_served: bool = False
     computes_here: bool = False
     unscorable: Callable[[Any], str] = lambda spec: ""
@@ -257,78 +256,3 @@ def check_probabilities(response: Response) -> Response:
         if value is not None and not 0.0 <= value <= 1.0:
             return Failed(error=f"not a probability: {value}")
     return response
-
-
-def failed(error: Exception) -> Failed:
-    """Return an error as a response: a ``ValueError`` by its message, others with their type."""
-    return Failed(
-        error=str(error) if isinstance(error, ValueError) else describe_error(error)
-    )
-
-
-def read_requests(
-    encoder: PromptEncoder, requests: Sequence[Q], read: Callable[[Q], A]
-) -> tuple[list[tuple[int, A]], list[tuple[int, Failed]]]:
-    """Return what ``read`` makes of each request, with its position, and the failures of those it refuses."""
-    readable: list[tuple[int, A]] = []
-    refused: list[tuple[int, Failed]] = []
-    for index, request in enumerate(encoder.reading(requests)):
-        try:
-            readable.append((index, read(request)))
-        except Exception as error:
-            refused.append((index, failed(error)))
-    return readable, refused
-
-
-def scored(
-    encoder: PromptEncoder, pair: Pair, values: tuple[float, ...] | Failed
-) -> Scored | Failed:
-    """Return the response with the probabilities of ``pair.targets``."""
-    if isinstance(values, Failed):
-        return values
-    if any(value != value for value in values):
-        return Failed(error="not a number among the probabilities")
-    return Scored(
-        probabilities=tuple(min(value, 1.0) for value in values),
-        token_ids=pair.targets,
-        prompt_tokens=len(pair.prompt),
-        prompt_digest=encoder.digest(pair.prompt),
-    )
-
-
-def generated(
-    encoder: PromptEncoder, prompt: Prompt, text: Generated | Failed
-) -> Generated | Failed:
-    """Return what a model wrote behind ``prompt`` with the prompt's length and digest."""
-    if isinstance(text, Failed):
-        return text
-    ids = prompt.ids
-    return dataclasses.replace(
-        text, prompt_tokens=len(ids), prompt_digest=encoder.digest(ids)
-    )
-
-
-def check_ids(ids: Ids, vocabulary: int) -> None:
-    """Raise ``ValueError`` for token ids that no model with ``vocabulary`` tokens has.
-
-    One of them would stop the whole batch, and on a GPU the process.
-    """
-    if ids and not 0 <= max(ids) < vocabulary:
-        raise ValueError(f"token {max(ids)} is beyond the model's {vocabulary} tokens")
-
-
-def check_request(request: GenerateRequest, prompt: Ids, vocabulary: int) -> None:
-    """Raise ``ValueError`` for a request that no model with ``vocabulary`` tokens can answer."""
-    if request.max_new_tokens < 1 or request.num_beams < 1:
-        raise ValueError("max_new_tokens and num_beams must be at least 1")
-    check_ids(prompt, vocabulary)
-    # One such row would stop the whole batch.
-    if not all(0 <= token < vocabulary for token in request.watch):
-        raise ValueError(
-            f"watch: token ids are numbers from 0 to {vocabulary - 1}, found {request.watch}"
-        )
-    if not prompt:
-        raise ValueError(
-            "an empty prompt needs a BOS token, and this tokenizer has none; model-args prefix_token_id=ID "
-            "names the token to start from"
-        )

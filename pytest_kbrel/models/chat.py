@@ -10,33 +10,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pytest_kbrel.bounds import TOKENS
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.arguments import flag, json_object, number
 from pytest_kbrel.records import Request, record
 
-CHAT_ARGS = (
-    "system_instruction",
-    "enable_thinking",
-    "chat_template_args",
-    "think_end_token",
-    "max_thinking_tokens",
-)
-"""The keys of ``--kb-model-args`` that say how prompts become messages; the first four are lm-eval's."""
-
 MAX_THINKING_TOKENS = 2048
-_ENABLE = "enable_thinking"
-# What a template is filled in with by us, or by transformers, and is no variable of it.
-_OURS = frozenset(
-    (
-        "add_generation_prompt",
-        "chat_template",
-        "continue_final_message",
-        "conversation",
-        "messages",
-        "tokenize",
-    )
-)
+ENABLE = "enable_thinking"
 
 
 @record
@@ -62,7 +40,7 @@ class ChatArgs:
         return (
             variables
             if self.enable_thinking is None
-            else variables | {_ENABLE: self.enable_thinking}
+            else variables | {ENABLE: self.enable_thinking}
         )
 
     @property
@@ -85,47 +63,6 @@ class ChatArgs:
         }
         values = {key: value for key, value in given.items() if value}
         return json.dumps(values, sort_keys=True, ensure_ascii=False) if values else ""
-
-
-def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:
-    """Read the keys of :data:`CHAT_ARGS`; others are left alone.
-
-    Raises :class:`ModelError` for template arguments that are no JSON object, for two values of
-    ``enable_thinking``, and for a text that is blank.
-    """
-    variables = json_object(args, "chat_template_args")
-    if ours := ", ".join(sorted(_OURS & variables.keys())):
-        raise ModelError(
-            f"model-args: chat_template_args: {ours} is no variable of a chat template"
-        )
-    thinking = flag(args, _ENABLE)
-    inside = variables.pop(_ENABLE, None)
-    if inside is not None and not isinstance(inside, bool):
-        raise ModelError(
-            f"model-args: chat_template_args: {_ENABLE} is {inside!r}; allowed is true or false"
-        )
-    if None not in (thinking, inside) and thinking != inside:
-        raise ModelError(
-            f"model-args: {_ENABLE}={thinking}, and chat_template_args says {inside}; give one of them"
-        )
-    for key in ("system_instruction", "think_end_token"):
-        if key in args and not args[key].strip():
-            raise ModelError(
-                f"model-args: {key} is blank; allowed is a text, or no {key}"
-            )
-    return ChatArgs(
-        system_instruction=args.get("system_instruction", ""),
-        enable_thinking=inside if thinking is None else thinking,
-        template_args=json.dumps(variables, sort_keys=True) if variables else "",
-        think_end_token=args.get("think_end_token", ""),
-        max_thinking_tokens=number(
-            args,
-            "max_thinking_tokens",
-            TOKENS,
-            "of tokens; enable_thinking=False asks for answers without a thought",
-        )
-        or MAX_THINKING_TOKENS,
-    )
 
 
 Message = Mapping[str, str]

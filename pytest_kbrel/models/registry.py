@@ -7,12 +7,11 @@ from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.errors import ModelError, nearest
+from pytest_kbrel.errors import ModelError, NoFolderError, nearest
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.arguments import join_args, parse_args
-from pytest_kbrel.models.base import Backend, Model, Spec
+from pytest_kbrel.models.base import Backend, Embedder, Model, Spec
 from pytest_kbrel.models.hf.backend import HF
-from pytest_kbrel.models.hf.spec import NoFolderError
 from pytest_kbrel.models.openai import OPENAI
 from pytest_kbrel.models.scripted import SCRIPTED
 from pytest_kbrel.models.vllm import VLLM
@@ -78,6 +77,30 @@ def _joined(args: str, keys: Container[str]) -> str:
     return join_args(
         {key: value for key, value in parse_args(args, every).items() if key in keys}
     )
+
+
+def encoder_backend(text: str, folder: Path) -> Backend:
+    """Return the backend of an encoder of texts; a relative path begins at ``folder``.
+
+    Raises :class:`~pytest_kbrel.errors.ModelError` for a backend that has no encoders.
+    """
+    backend = backend_of(text)
+    if backend.embedder is not None:
+        return backend
+    if (folder / text).is_dir():
+        return HF
+    forms = [f"{name}/NAME" for name, of in BACKENDS.items() if of.embedder]
+    raise ModelError(
+        f"{text}: {backend.name}/ has no encoders of texts; allowed: tfidf, "
+        f"{', '.join(forms)} or a folder beside the suite"
+    )
+
+
+def open_encoder(text: str, args: str, folder: Path) -> Embedder:
+    """Open an encoder of texts with those of ``args`` that its backend has; raises as `encoder_backend`."""
+    backend = encoder_backend(text, folder)
+    assert backend.embedder is not None
+    return backend.embedder(text, _joined(args, backend.args), folder)
 
 
 def check_spec(spec: Spec) -> None:

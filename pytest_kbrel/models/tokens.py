@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import itertools
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.chat import (
     ChatArgs,
     ChatTemplate,
@@ -17,9 +19,18 @@ from pytest_kbrel.models.chat import (
     messages_of,
     text_of,
 )
-from pytest_kbrel.records import GenerateRequest, Request, ScoreRequest, record
+from pytest_kbrel.records import (
+    Failed,
+    Generated,
+    GenerateRequest,
+    Request,
+    Scored,
+    ScoreRequest,
+    record,
+)
 
 Ids = tuple[int, ...]
+A = TypeVar("A")
 R = TypeVar("R", bound=Request)
 # Requests whose texts are tokenised in one call.
 _AT_ONCE = 256
@@ -371,3 +382,78 @@ def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
     """Return the number of tokens that two sequences begin with alike."""
     shorter = min(len(one), len(other))
     return next((n for n in range(shorter) if one[n] != other[n]), shorter)
+
+
+def _failed(error: Exception) -> Failed:
+    """Return an error as a response: a ``ValueError`` by its message, others with their type."""
+    return Failed(
+        error=str(error) if isinstance(error, ValueError) else describe_error(error)
+    )
+
+
+def read_requests(
+    encoder: PromptEncoder, requests: Sequence[R], read: Callable[[R], A]
+) -> tuple[list[tuple[int, A]], list[tuple[int, Failed]]]:
+    """Return what ``read`` makes of each request, with its position, and the failures of those it refuses."""
+    readable: list[tuple[int, A]] = []
+    refused: list[tuple[int, Failed]] = []
+    for index, request in enumerate(encoder.reading(requests)):
+        try:
+            readable.append((index, read(request)))
+        except Exception as error:
+            refused.append((index, _failed(error)))
+    return readable, refused
+
+
+def scored(
+    encoder: PromptEncoder, pair: Pair, values: tuple[float, ...] | Failed
+) -> Scored | Failed:
+    """Return the response with the probabilities of ``pair.targets``."""
+    if isinstance(values, Failed):
+        return values
+    if any(value != value for value in values):
+        return Failed(error="not a number among the probabilities")
+    return Scored(
+        probabilities=tuple(min(value, 1.0) for value in values),
+        token_ids=pair.targets,
+        prompt_tokens=len(pair.prompt),
+        prompt_digest=encoder.digest(pair.prompt),
+    )
+
+
+def generated(
+    encoder: PromptEncoder, prompt: Prompt, text: Generated | Failed
+) -> Generated | Failed:
+    """Return what a model wrote behind ``prompt`` with the prompt's length and digest."""
+    if isinstance(text, Failed):
+        return text
+    ids = prompt.ids
+    return dataclasses.replace(
+        text, prompt_tokens=len(ids), prompt_digest=encoder.digest(ids)
+    )
+
+
+def check_ids(ids: Ids, vocabulary: int) -> None:
+    """Raise ``ValueError`` for token ids that no model with ``vocabulary`` tokens has.
+
+    One of them would stop the whole batch, and on a GPU the process.
+    """
+    if ids and not 0 <= max(ids) < vocabulary:
+        raise ValueError(f"token {max(ids)} is beyond the model's {vocabulary} tokens")
+
+
+def check_request(request: GenerateRequest, prompt: Ids, vocabulary: int) -> None:
+    """Raise ``ValueError`` for a request that no model with ``vocabulary`` tokens can answer."""
+    if request.max_new_tokens < 1 or request.num_beams < 1:
+        raise ValueError("max_new_tokens and num_beams must be at least 1")
+    check_ids(prompt, vocabulary)
+    # One such row would stop the whole batch.
+    if not all(0 <= token < vocabulary for token in request.watch):
+        raise ValueError(
+            f"watch: token ids are numbers from 0 to {vocabulary - 1}, found {request.watch}"
+        )
+    if not prompt:
+        raise ValueError(
+            "an empty prompt needs a BOS token, and this tokenizer has none; model-args prefix_token_id=ID "
+            "names the token to start from"
+        )

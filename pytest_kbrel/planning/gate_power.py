@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pytest_kbrel.baselines import Baseline, BaselineCase
 from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.gates import part_result
+from pytest_kbrel.gates.comparison import waived_facts, without
 from pytest_kbrel.gates.figures import (
     Figure,
     as_expected,
@@ -16,7 +17,6 @@ from pytest_kbrel.gates.figures import (
     pooled_figures,
 )
 from pytest_kbrel.gates.power import GatePower, Member, gate_powers
-from pytest_kbrel.gates.waivers import waived_facts, without
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.calibration import PROBABILITIES
 from pytest_kbrel.probes.wordings import count_of

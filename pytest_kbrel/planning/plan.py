@@ -13,7 +13,7 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation.model_pool import helper_spec, no_probabilities, role_of
 from pytest_kbrel.gates.power import GatePower
 from pytest_kbrel.models.base import Spec
-from pytest_kbrel.models.measurements import last_rates
+from pytest_kbrel.models.cache.measurements import last_rates
 from pytest_kbrel.models.registry import (
     BACKENDS,
 )

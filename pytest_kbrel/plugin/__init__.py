@@ -15,18 +15,6 @@ from pytest_kbrel.words import SUITE_SUFFIX, in_suite, is_misnamed
 if TYPE_CHECKING:
     from pytest_kbrel.plugin.collection import SuiteFile
 
-# Without a model or a recorded run these have no effect, so they are an error on the command line.
-_NEED_A_MODEL = (
-    "model",
-    "from_run",
-    "baseline",
-    "baseline_model",
-    "baseline_update",
-    "baseline_reason",
-    "plan",
-    "export_requests",
-    "prices",
-)
 # Part of the name of each file that can be a suite, whatever its ending.
 _YAML = ".y"
 
@@ -64,13 +52,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if not options.is_active(config):
         _refuse_suites_without_model(config)
     elif options.text_of(config, "export_requests"):
-        from pytest_kbrel.plugin.export import start_export
+        from pytest_kbrel.plugin.dry_run import Exporter
 
-        start_export(config)
+        config.pluginmanager.register(Exporter(config), "kbrel-exporter")
     elif options.is_on(config, "plan"):
-        from pytest_kbrel.plugin.activation import start_plan
+        from pytest_kbrel.plugin.dry_run import Planner
 
-        start_plan(config)
+        config.pluginmanager.register(Planner(config), "kbrel-planner")
     else:
         from pytest_kbrel.plugin.activation import start
 
@@ -131,28 +119,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         fixtures.register_run(session)
 
 
-def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Return which suites are not collected without a model, and which flags have no effect."""
+def pytest_report_header(config: pytest.Config) -> str | list[str]:
+    """Return which suites are not collected without a model."""
     if options.is_active(config) or options.is_listing_only(config):
         return []
-    suites = options.find_suites(config)
-    lines = (
-        [f"kbrel: no model given (--kb-model), not collected: {', '.join(suites)}"]
-        if suites
-        else []
-    )
-    unused = [
-        flag.flag for flag in FLAGS if options.is_on_command_line(config, flag.name)
-    ]
-    if unused:
-        lines.append(
-            f"kbrel: {', '.join(unused)} not used: no model is given (--kb-model)"
-        )
-    if not lines:
+    if not (suites := options.find_suites(config)):
         return []
     from pytest_kbrel.printing import printable
 
-    return list(map(printable, lines))
+    named = ", ".join(suites)
+    return printable(f"kbrel: no model given (--kb-model), not collected: {named}")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -186,7 +162,8 @@ def pytest_make_collect_report(
 
 def _refuse_suites_without_model(config: pytest.Config) -> None:
     for flag in FLAGS:
-        if flag.name in _NEED_A_MODEL and options.is_on_command_line(config, flag.name):
+        # In addopts, ini file and environment they may be meant for other sessions.
+        if options.is_on_command_line(config, flag.name):
             raise pytest.UsageError(
                 f"{flag.flag}: found no model (an unset variable?), and a model or a record is needed; "
                 "allowed: with --kb-model=SPEC or --kb-from-run=DIR"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.baselines import (
-    Asked,
     Baseline,
     BaselineCase,
     incomparable,
@@ -21,14 +21,15 @@ from pytest_kbrel.bounds import limit_value
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import KbrelError, ModelError
+from pytest_kbrel.models.arguments import CHAT_ARGS
 from pytest_kbrel.models.base import Spec
-from pytest_kbrel.models.chat import CHAT_ARGS
 from pytest_kbrel.models.registry import BACKENDS
 from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.plugin.options import origin_of
 from pytest_kbrel.records import (
     BASELINE,
     Case,
+    Fact,
     Fingerprint,
     Gate,
     Outcome,
@@ -71,10 +72,9 @@ def check_comparable(
         for case in cases
         if (case.suite, case.id) in over or any(map(_compares, case.gates))
     ]
-    other = settings.specs[BASELINE].get() if settings.baseline_model else None
-    first = next(_obstacles(settings, baseline, other, compared), None)
+    first = next(_Check(settings, baseline).obstacles(compared), None)
     if first is not None:
-        name = "baseline" if other is None else "baseline_model"
+        name = "baseline_model" if settings.baseline_model else "baseline"
         alone = f"--kb-{name.replace('_', '-')}= to compare with nothing"
         raise KbrelError(
             f"{origin_of(config, name)}: {settings.compared_with} and this run cannot be compared, and nothing "
@@ -86,54 +86,166 @@ def _compares(gate: Gate) -> bool:
     return GATE_RULES[gate.rule].relative or gate.metric in CHANGE_METRICS
 
 
-def _obstacles(
-    settings: Settings,
-    baseline: Baseline | None,
-    other: Spec | None,
-    cases: Sequence[Case],
-) -> Iterator[str]:
-    """Yield what stands in the way, and what to type instead; what is cheap to know comes first."""
-    own = settings.specs[""].get()
-    known = _known(own)
-    if other is not None:
-        baseline = session_baseline(_known(other), (), judge=settings.judge)
-    assert baseline is not None
-    assert baseline.model is not None
-    if differing := incomparable(known, baseline):
-        remedy = _of_models(settings, known, baseline.model)
-        yield f"candidate and baseline differ in {'; '.join(differing)}; type {remedy}"
-    elif other is None:
-        yield from _of_judge(settings, baseline, cases)
-        yield from _of_limit(settings, baseline)
-        yield from _of_suites(settings, baseline, cases)
-    # A plan asks nothing, and reads no tokenizer for it.
-    counters = [
-        TokenCounter() if settings.plan else _counter(spec)
-        for spec in (own, other)
-        if spec is not None
-    ]
-    if settings.baseline_model and not all(counter.exact for counter in counters):
+class _Check:
+    """The comparison of a run with a blessed one, or with that of the other model, before either is asked."""
+
+    def __init__(self, settings: Settings, baseline: Baseline | None) -> None:
+        self.settings = settings
+        specs = [settings.specs[""].get()]
+        if settings.baseline_model:
+            specs.append(settings.specs[BASELINE].get())
+            baseline = session_baseline(_known(specs[1]), (), judge=settings.judge)
+        assert baseline is not None
+        assert baseline.model is not None
+        self.baseline, self.theirs, self.own = baseline, baseline.model, specs[0]
+        # A plan asks nothing, and reads no tokenizer for it.
+        self.counters = [
+            TokenCounter() if settings.plan else _counter(spec) for spec in specs
+        ]
+        self.exact = all(counter.exact for counter in self.counters)
+
+    def obstacles(self, cases: Sequence[Case]) -> Iterator[str]:
+        """Yield what stands in the way, and what to type instead; what is cheap to know comes first."""
+        ours, alone = _known(self.own), not self.settings.baseline_model
+        if differing := incomparable(ours, self.baseline):
+            words = f"candidate and baseline differ in {'; '.join(differing)}"
+            yield f"{words}; type {self._of_models(ours)}"
+        elif alone:
+            yield from self._of_flags(cases)
         # Both are asked the same, as far as it is known.
-        return
-    for case in cases:
-        yield from _of_case(settings, baseline, case, own.chats, counters)
+        if alone or self.exact:
+            for case in cases:
+                yield from self._of_case(case)
+
+    def _of_models(self, ours: Fingerprint) -> str:
+        """Return what to type where models differ in what they must share."""
+        theirs, settings = self.theirs, self.settings
+        if ours.scoring_version != theirs.scoring_version:
+            return self._bless()
+        if ours.chat_template == theirs.chat_template:
+            seed = theirs.decoding.partition("seed ")[2]
+            other = f"a model that is asked as {theirs.spec} was ({theirs.decoding})"
+            return f"--kb-model-args=seed={seed}" if seed else other
+        arg = f"apply_chat_template={theirs.chat_template}"
+        if settings.baseline_model:
+            other = f",apply_chat_template={ours.chat_template}"
+            return f"{arg} in --kb-model-args, or {other} behind the name of --kb-baseline-model"
+        if theirs.chat_template:
+            return "--kb-apply-chat-template"
+        if settings.apply_chat_template:
+            return "the command without --kb-apply-chat-template"
+        return f"--kb-model-args={arg}"
+
+    def _bless(self) -> str:
+        return (
+            f"--kb-model={self.theirs.spec} --kb-baseline-update={self.settings.baseline} to bless the "
+            "baseline's own model anew with these suites"
+        )
+
+    def _of_flags(self, cases: Sequence[Case]) -> Iterator[str]:
+        """Yield flags under which a blessed run asked, or judged, otherwise."""
+        from pytest_kbrel.probes.grading import is_judged
+
+        blessed, settings = dict(self.baseline.settings), self.settings
+        judge, limit = blessed.get("judge", RULES), blessed.get("limit", "")
+        if (settings.judge == RULES) != (judge == RULES) and any(map(is_judged, cases)):
+            yield f"the judge is {settings.judge}, that of the baseline {judge}; type --kb-judge={judge}"
+        # One of all facts has those of any limit.
+        if limit and limit_value(limit) != settings.limit:
+            here = "none" if settings.limit is None else settings.limit
+            yield f"the baseline was blessed with --kb-limit={limit}, found here: {here}; type --kb-limit={limit}"
+        if cases and not any(map(self.baseline.case, cases)):
+            names = {key.partition("::")[0] for key in self.baseline.cases}
+            yield (
+                f"the baseline has no case like {cases[0].suite}::{cases[0].id}, found in it: cases of "
+                f"{', '.join(sorted(names))}; type {self._bless()}"
+            )
+
+    def _of_case(self, case: Case) -> Iterator[str]:
+        """Yield why nothing of a case can be compared."""
+        from pytest_kbrel.gates import not_comparable
+        from pytest_kbrel.gates.comparison import waived_facts
+        from pytest_kbrel.gates.measurement import pair
+
+        waived, before = waived_facts(case.waivers), self.baseline.case(case)
+        facts = [fact for fact in case.facts if fact.id not in waived]
+        if self.settings.baseline_model:
+            differing: Sequence[tuple[str, str, str]] = ()
+            ours, theirs = (
+                _asked(case, facts, self.own.chats, counter)
+                for counter in self.counters
+            )
+        elif isinstance(before, BaselineCase):
+            blessed = {row.fact_id: row.prompt_digest for row in before.table.rows}
+            there = {fact.id: blessed.get(fact.id, "") for fact in facts}
+            if why := not_comparable(pair(_table(there), before.table), False):
+                yield f"{case.id}: {why}; type {self._of_facts(case)}"
+                return
+            differing = setting_differences(settings_of(case), before.settings)
+            common = [fact for fact in facts if fact.id in blessed]
+            ours = _asked(case, common, self.own.chats, self.counters[0])
+            theirs = {fact: blessed[fact] for fact in ours}
+            if not self.exact:
+                ours = {fact: _asked_as(ours[fact], theirs[fact]) for fact in ours}
+        else:
+            # The verdict says that the baseline has no such case.
+            return
+        pairing = pair(_table(ours), _table(theirs), differing)
+        if pairing.asked and len(pairing.differing) == len(pairing.asked):
+            digests = [counter.tokenizer_digest for counter in self.counters]
+            digests += [self.theirs.tokenizer_digest] if len(digests) == 1 else []
+            another = all(digests) and len({*digests}) > 1
+            why = not_comparable(pairing, another)
+            yield f"{case.id}: {why}; type {self._of_prompts(case, pairing.asked[0][1:], another)}"
+
+    def _of_facts(self, case: Case) -> str:
+        """Return what to type where a case has other facts than its baseline, or asks them otherwise."""
+        seed = dict(self.baseline.settings).get("seed", "")
+        if seed and int(seed) != case.seed:
+            return f"--kb-seed={seed}"
+        if not seed and self.settings.seed is not None:
+            return "the command without --kb-seed"
+        return self._bless()
+
+    def _of_prompts(self, case: Case, digests: Sequence[str], another: bool) -> str:
+        """Return what to type where the facts of a case are asked otherwise, one of them by these digests.
+
+        ``another``: the tokenizers differ.
+        """
+        ours, theirs = map(read_digest, digests)
+        assert ours is not None
+        assert theirs is not None
+        if ours.prompts == theirs.prompts and ours.bos != theirs.bos:
+            return f"--kb-model-args=add_bos_token={theirs.bos > ours.bos}"
+        settings, prompting = self.settings, self.theirs.prompting
+        # The wording of the suite or of this version may be another one.
+        args = any(name in settings.model_args for name in (*CHAT_ARGS, "tokenizer"))
+        if not (another or prompting or args or settings.baseline_model):
+            return self._of_facts(case)
+        given = f" ({prompting})" if prompting else ""
+        return (
+            f"system_instruction, chat_template_args and tokenizer of the baseline's model{given} in "
+            "--kb-model-args, without which models of different tokenizers have no prompt in common"
+        )
 
 
 def _known(spec: Spec) -> Fingerprint:
     """Return the fingerprint of a model as far as its spec tells what two models must share."""
+    unknown: dict[str, Any] = dict.fromkeys(
+        (
+            *("backend_version", "architecture", "weights_digest"),
+            *("tokenizer_digest", "dtype", "device"),
+        ),
+        "",
+    )
     return Fingerprint(
         spec=spec.text,
         backend=spec.backend,
-        backend_version="",
-        architecture="",
-        weights_digest="",
-        tokenizer_digest="",
         parameters=0,
-        dtype="",
-        device="",
         chat_template=spec.chats,
         decoding=spec.decoding,
         scoring_version=SCORING_VERSION,
+        **unknown,
     )
 
 
@@ -146,121 +258,8 @@ def _counter(spec: Spec) -> TokenCounter:
     return TokenCounter()
 
 
-def _of_models(settings: Settings, ours: Fingerprint, theirs: Fingerprint) -> str:
-    """Return what to type where models differ in what they must share."""
-    if ours.scoring_version != theirs.scoring_version:
-        return _bless(settings, theirs)
-    if ours.chat_template != theirs.chat_template:
-        return _template(settings, wanted=theirs.chat_template)
-    _, _, seed = theirs.decoding.partition("seed ")
-    if seed:
-        return f"--kb-model-args=seed={seed}"
-    return f"a model that is asked as {theirs.spec} was ({theirs.decoding})"
-
-
-def _template(settings: Settings, *, wanted: bool) -> str:
-    arg = f"apply_chat_template={wanted}"
-    if settings.baseline_model:
-        other = f",apply_chat_template={not wanted}"
-        return f"{arg} in --kb-model-args, or {other} behind the name of --kb-baseline-model"
-    if wanted:
-        return "--kb-apply-chat-template"
-    if settings.apply_chat_template:
-        return "the command without --kb-apply-chat-template"
-    return f"--kb-model-args={arg}"
-
-
-def _bless(settings: Settings, model: Fingerprint | None) -> str:
-    """Return how the baseline's own model is blessed anew."""
-    spec = "MODEL" if model is None else model.spec
-    return (
-        f"--kb-model={spec} --kb-baseline-update={settings.baseline} to bless the baseline's own model anew "
-        "with these suites"
-    )
-
-
-def _of_judge(
-    settings: Settings, baseline: Baseline, cases: Sequence[Case]
-) -> Iterator[str]:
-    """Yield that answers are judged by a model in one of the runs and by rules in the other."""
-    from pytest_kbrel.probes.grading import is_judged
-
-    theirs = dict(baseline.settings).get("judge", RULES)
-    by_rules = settings.judge == RULES
-    if by_rules != (theirs == RULES) and any(map(is_judged, cases)):
-        yield f"the judge is {settings.judge}, that of the baseline {theirs}; type --kb-judge={theirs}"
-
-
-def _of_limit(settings: Settings, baseline: Baseline) -> Iterator[str]:
-    """Yield that a limited baseline is of other facts than the run; one of all facts has those of any limit."""
-    text = dict(baseline.settings).get("limit", "")
-    if text and limit_value(text) != settings.limit:
-        here = "none" if settings.limit is None else settings.limit
-        yield f"the baseline was blessed with --kb-limit={text}, found here: {here}; type --kb-limit={text}"
-
-
-def _of_suites(
-    settings: Settings, baseline: Baseline, cases: Sequence[Case]
-) -> Iterator[str]:
-    """Yield that the baseline has none of the cases, which is of other suite files then."""
-    if cases and not any(map(baseline.case, cases)):
-        there = ", ".join(sorted({key.partition("::")[0] for key in baseline.cases}))
-        yield (
-            f"the baseline has no case like {cases[0].suite}::{cases[0].id}, found in it: cases of {there}; "
-            f"type {_bless(settings, baseline.model)}"
-        )
-
-
-def _of_case(
-    settings: Settings,
-    baseline: Baseline,
-    case: Case,
-    chats: bool,
-    counters: Sequence[TokenCounter],
-) -> Iterator[str]:
-    """Yield why nothing of a case can be compared. ``counters`` are the candidate's and the other model's."""
-    from pytest_kbrel.gates import not_comparable
-    from pytest_kbrel.gates.measurement import pair
-    from pytest_kbrel.gates.waivers import waived_facts
-
-    facts = {fact.id for fact in case.facts} - {*waived_facts(case.waivers)}
-    before = baseline.case(case)
-    differing: tuple[tuple[str, str, str], ...] = ()
-    theirs: dict[str, str] = {}
-    if isinstance(before, BaselineCase):
-        theirs = {row.fact_id: row.prompt_digest for row in before.table.rows}
-        there = {fact: theirs.get(fact, "") for fact in facts}
-        if why := not_comparable(pair(_table(there), before.table), False):
-            yield f"{case.id}: {why}; type {_of_facts(settings, baseline, case)}"
-            return
-        differing = setting_differences(settings_of(case), before.settings)
-    elif not settings.baseline_model:
-        # The verdict says that the baseline has no such case.
-        return
-    ours = _asked(case, facts & theirs.keys() if theirs else facts, chats, counters[0])
-    if settings.baseline_model:
-        theirs = _asked(case, ours, chats, counters[-1])
-    both = ours.keys() & theirs.keys()
-    if not all(counter.exact for counter in counters):
-        ours = {fact: _with_prompts_of(ours[fact], theirs[fact]) for fact in both}
-    new, old = (_table({fact: of[fact] for fact in both}) for of in (ours, theirs))
-    pairing = pair(new, old, differing)
-    if both and len(pairing.differing) == len(both):
-        another = _another_tokenizer(baseline, counters)
-        remedy = _of_prompts(settings, baseline, case, pairing.asked[0], another)
-        yield f"{case.id}: {not_comparable(pairing, another)}; type {remedy}"
-
-
-def _another_tokenizer(baseline: Baseline, counters: Sequence[TokenCounter]) -> bool:
-    """Return True if the tokenizers of both models are known and differ."""
-    digests = [counter.tokenizer_digest for counter in counters]
-    if len(digests) == 1 and baseline.model is not None:
-        digests.append(baseline.model.tokenizer_digest)
-    return all(digests) and len({*digests}) > 1
-
-
 def _asked(
-    case: Case, facts: Collection[str], chats: bool, counter: TokenCounter
+    case: Case, facts: Sequence[Fact], chats: bool, counter: TokenCounter
 ) -> dict[str, str]:
     """Return how some of these facts of a case will be asked, by fact id; nothing where it is not known yet."""
     from pytest_kbrel.planning.requests import prompt_digests
@@ -268,52 +267,14 @@ def _asked(
 
     settings = case.settings
     # Helper models and encoders choose what stands in these prompts.
-    if settings.encoder or settings.writer or sum(settings.shown):
+    if not facts or settings.encoder or settings.writer or sum(settings.shown):
         return {}
-    looked_at = [fact for fact in case.facts if fact.id in facts]
-    step = max(len(looked_at) // _LOOKED_AT, 1)
-    part = part_of(case, looked_at[::step][:_LOOKED_AT])
-    if not part.facts:
-        return {}
+    step = max(len(facts) // _LOOKED_AT, 1)
+    part = part_of(case, facts[::step][:_LOOKED_AT])
     return prompt_digests(dataclasses.replace(part, chat=chats), counter.digest)
 
 
-def _of_facts(settings: Settings, baseline: Baseline, case: Case) -> str:
-    """Return what to type where a case has other facts than its baseline, or asks them otherwise."""
-    seed = dict(baseline.settings).get("seed", "")
-    if seed and int(seed) != case.seed:
-        return f"--kb-seed={seed}"
-    if not seed and settings.seed is not None:
-        return "the command without --kb-seed"
-    return _bless(settings, baseline.model)
-
-
-def _of_prompts(
-    settings: Settings, baseline: Baseline, case: Case, asked: Asked, another: bool
-) -> str:
-    """Return what to type where the facts of a case are asked otherwise; ``asked`` is one of them.
-
-    ``another``: the tokenizers differ.
-    """
-    ours, theirs = map(read_digest, asked[1:])
-    assert ours is not None
-    assert theirs is not None
-    if ours.prompts == theirs.prompts and ours.bos != theirs.bos:
-        return f"--kb-model-args=add_bos_token={theirs.bos > ours.bos}"
-    model = baseline.model
-    prompting = model.prompting if model is not None else ""
-    # The wording of the suite or of this version may be another one.
-    args = any(name in settings.model_args for name in (*CHAT_ARGS, "tokenizer"))
-    if not (another or prompting or args or settings.baseline_model):
-        return _of_facts(settings, baseline, case)
-    given = f" ({prompting})" if prompting else ""
-    return (
-        f"system_instruction, chat_template_args and tokenizer of the baseline's model{given} in "
-        "--kb-model-args, without which models of different tokenizers have no prompt in common"
-    )
-
-
-def _with_prompts_of(ours: str, theirs: str) -> str:
+def _asked_as(ours: str, theirs: str) -> str:
     """Return a digest with the prompts of another one."""
     mine, given = read_digest(ours), read_digest(theirs)
     if mine is None or given is None:
@@ -323,16 +284,16 @@ def _with_prompts_of(ours: str, theirs: str) -> str:
 
 
 def _table(digests: dict[str, str]) -> Table:
-    rows = (
-        Outcome(
-            fact_id=fact,
-            question="",
-            expected="",
-            answer="",
-            label="wrong",
-            values=(),
-            prompt_digest=digest,
-        )
-        for fact, digest in digests.items()
+    return Table(columns=(), rows=tuple(_row(*of) for of in digests.items()))
+
+
+def _row(fact: str, digest: str) -> Outcome:
+    return Outcome(
+        fact_id=fact,
+        question="",
+        expected="",
+        answer="",
+        label="wrong",
+        values=(),
+        prompt_digest=digest,
     )
-    return Table(columns=(), rows=tuple(rows))

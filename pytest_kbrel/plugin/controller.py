@@ -22,6 +22,7 @@ from pytest_kbrel.baselines import (
     write_baseline,
 )
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation.joined import names_of
 from pytest_kbrel.evaluation.model_pool import (
     News,
     announcements_of,
@@ -44,7 +45,7 @@ from pytest_kbrel.plugin.output_folder import (
     move_aside,
     move_back,
 )
-from pytest_kbrel.plugin.preflight import check_suites, selected, unused_flags
+from pytest_kbrel.plugin.preflight import check_suites, selected
 from pytest_kbrel.plugin.summary import write_run
 from pytest_kbrel.plugin.termination import TERMINATED, Termination
 from pytest_kbrel.printing import printable
@@ -52,7 +53,6 @@ from pytest_kbrel.records import (
     CaseResult,
     Run,
 )
-from pytest_kbrel.replay.joined import names_of
 from pytest_kbrel.reports import add_to_job_page
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.junit import case_properties, suite_properties
@@ -104,7 +104,6 @@ class Recorder:
         self._uncollected = self._interrupted = False
         self._asked = self._unmeasured = False
         self._session: pytest.Session | None = None
-        self._unused: tuple[str, ...] = ()
         # What a stopped session says of its answers, None as long as it has not said it.
         self._kept: str | None = None
         self.stop_workers: Callable[[bool], None] | None = None
@@ -155,9 +154,8 @@ class Recorder:
         except KbrelError as error:
             expected.clear()
             raise pytest.UsageError(str(error)) from None
-        self._unused = unused_flags(config, settings, results.suites, expected)
         changed = changed_suites(settings, results.suites)
-        results.notes |= dict.fromkeys((*self._unused, *changed))
+        results.notes |= dict.fromkeys(changed)
         self._run_folder.start()
 
     def add_news(self, news: News) -> None:
@@ -177,10 +175,6 @@ class Recorder:
         notes = [one_line(note, 500) for note in spec_notes(self._settings)]
         lines = (self._who(), *announcements_of(self._settings), *notes)
         return [printable(f"kbrel: {line}") for line in lines]
-
-    def pytest_report_collectionfinish(self) -> list[str]:
-        """Return which flags have no effect on the collected cases; with xdist, nothing is collected here."""
-        return [f"kbrel: {one_line(note, 500)}" for note in self._unused]
 
     def _who(self) -> str:
         settings, here = self._settings, self._settings.here

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from pytest_kbrel.baselines import (
 )
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, nearest
+from pytest_kbrel.evaluation.joined import read_runs
 from pytest_kbrel.evaluation.model_pool import helper_spec
 from pytest_kbrel.facts.located import nearest_file
 from pytest_kbrel.models.arguments import public
@@ -28,31 +29,26 @@ from pytest_kbrel.models.registry import (
     args_for,
     backend_of,
     check_spec,
+    encoder_backend,
     unused_args,
 )
 from pytest_kbrel.outputs import why_unwritable
 from pytest_kbrel.plugin.comparable import check_comparable
-from pytest_kbrel.plugin.options import is_explicit, is_on_command_line, origin_of
-from pytest_kbrel.plugin.settings import only_one
+from pytest_kbrel.plugin.options import (
+    FLAGS,
+    is_explicit,
+    is_on_command_line,
+    only_one,
+    origin_of,
+    refusal,
+)
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, Case, Suite, is_published
-from pytest_kbrel.replay.joined import read_runs
 from pytest_kbrel.reports import PREVIOUS, REPORT
 from pytest_kbrel.settings import FACTS, RULES, Settings
 from pytest_kbrel.words import NO_CACHE
 
-# Two settings of which only one may be given, and why.
-_ONLY_ONE = (
-    ("baseline_model", "baseline", "a run is compared with one of them"),
-    ("baseline_update", "until_decided", "a blessed run is a complete one"),
-    ("shard", "baseline_update", "a blessed run is a complete one"),
-    ("shard", "until_decided", "a shard decides nothing, so that it cannot end early"),
-    ("shard", "plan", "the plan is that of all shards together"),
-    ("plan", "from_run", "a recorded run asks nothing"),
-    ("export_requests", "from_run", "a recorded run asks nothing"),
-    ("export_requests", "plan", "each takes the place of a run"),
-    ("export_requests", "until_decided", "a file of requests has all of them"),
-)
+_BUDGET = re.compile(rf"(?:^|[,\s])({'|'.join(BUDGETS)})\s*=")
 
 
 def check(config: pytest.Config, settings: Settings) -> Baseline | None:
@@ -61,24 +57,30 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
     Raises :class:`KbrelError` or ``UsageError``.
     """
     _check_paths(config)
-    _check_output(settings.output_path)
-    for name, other, why in _ONLY_ONE:
-        if getattr(settings, name) and getattr(settings, other):
-            raise only_one(config, name, other, why)
-    if "" in settings.specs:
-        check_spec(settings.specs[""].get())
-    if BASELINE in settings.specs and settings.from_run is None:
-        try:
-            check_spec(settings.specs[BASELINE].get())
-        except KbrelError as error:
-            raise pytest.UsageError(f"--kb-baseline-model: {error}") from None
-    _check_ineffective(config, settings)
-    _check_budgets(config, settings)
-    check_judge(settings)
-    if settings.top_k and settings.from_run is None:
-        _check_top_k(settings)
-    if settings.baseline_update:
-        check_target(baseline_directory(settings.baseline_update, config.rootpath))
+    for flag in FLAGS:
+        value = getattr(settings, flag.name, None)
+        for other, why in flag.excludes.items():
+            if value and getattr(settings, other):
+                raise only_one(config, flag.name, other, why)
+        names, needed, why = flag.needs
+        meant = is_on_command_line(config, flag.name) or (flag.always and value)
+        if (
+            meant
+            and names
+            and not any(
+                getattr(settings, name, None) or config.getoption(name, None)
+                for name in names.split()
+            )
+        ):
+            without = f"found without {needed}; allowed: with it, for {why}"
+            raise refusal(config, flag.name, without)
+        if value and flag.name in _CHECKS:
+            try:
+                _CHECKS[flag.name](config, settings)
+            except ValueError as error:
+                raise refusal(config, flag.name, error) from None
+    if settings.from_run is None and not settings.plan:
+        _check_budgets(config, settings)
     baseline = _read_baseline(config, settings) if settings.baseline else None
     if settings.until_decided and baseline is not None and baseline.paper:
         raise pytest.UsageError(
@@ -86,6 +88,40 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
             "allowed: a blessed run or a model (--kb-baseline-model) to compare with fact by fact"
         )
     return baseline
+
+
+def _check_model(config: pytest.Config, settings: Settings) -> None:
+    if "" in settings.specs:
+        check_spec(settings.specs[""].get())
+
+
+def _check_baseline_model(config: pytest.Config, settings: Settings) -> None:
+    if settings.from_run is None:
+        try:
+            check_spec(settings.specs[BASELINE].get())
+        except KbrelError as error:
+            raise pytest.UsageError(f"--kb-baseline-model: {error}") from None
+
+
+def _check_target(config: pytest.Config, settings: Settings) -> None:
+    check_target(baseline_directory(settings.baseline_update or "", config.rootpath))
+
+
+def _check_output(config: pytest.Config, settings: Settings) -> None:
+    if why := why_unwritable(settings.output_path):
+        raise ValueError(f"{why}; allowed: a folder of yours, or one to be made")
+
+
+def _check_top_k(config: pytest.Config, settings: Settings) -> None:
+    for spec in settings.own_specs if settings.from_run is None else ():
+        if not BACKENDS[spec.backend].gives_top_tokens:
+            forms = ", ".join(
+                f"{name}/..." for name, of in BACKENDS.items() if of.gives_top_tokens
+            )
+            raise ValueError(
+                f"found {settings.top_k} with {spec.text}, which does not give the most probable "
+                f"tokens of what it writes; allowed: models that do ({forms}), or 0"
+            )
 
 
 def _read_baseline(config: pytest.Config, settings: Settings) -> Baseline:
@@ -113,90 +149,24 @@ def _read_baseline(config: pytest.Config, settings: Settings) -> Baseline:
         ) from None
 
 
-def _check_top_k(settings: Settings) -> None:
-    for spec in settings.own_specs:
-        if not BACKENDS[spec.backend].gives_top_tokens:
-            forms = ", ".join(
-                f"{name}/..." for name, of in BACKENDS.items() if of.gives_top_tokens
-            )
-            raise pytest.UsageError(
-                f"--kb-top-k: found {settings.top_k} with {spec.text}, which does not give the most probable "
-                f"tokens of what it writes; allowed: models that do ({forms}), or 0"
-            )
-
-
-def _check_ineffective(config: pytest.Config, settings: Settings) -> None:
-    """Raise ``UsageError`` for flags without effect: an empty one, or one without the flag it needs."""
-    option = config.getoption
-    for name, present, needed, why in (
-        (
-            "from_run",
-            settings.from_run or is_explicit(config, "model"),
-            "a recorded run",
-            "one is decided again (an unset variable?)",
-        ),
-        (
-            "gpus_per_worker",
-            option("numprocesses", None) or option("tx", None),
-            "-n",
-            "it says what each worker gets",
-        ),
-        (
-            "prices",
-            settings.plan or "max_cost" in settings.model_args,
-            "--kb-plan or max_cost in --kb-model-args",
-            "these reckon with prices",
-        ),
-        (
-            "baseline_reason",
-            settings.baseline_update,
-            "--kb-baseline-update",
-            "it is kept with the baseline",
-        ),
-        ("shard_by", settings.shard, "--kb-shard", "it says what the shards share out"),
-        (
-            "junit_properties",
-            option("xmlpath", None),
-            "--junitxml",
-            "the figures go into its file",
-        ),
-        (
-            "until_decided",
-            # A recorded run says itself how far it asked.
-            not settings.until_decided or settings.compared_with or settings.from_run,
-            "a baseline (--kb-baseline or --kb-baseline-model)",
-            "only a comparison can be decided early",
-        ),
-    ):
-        typed = is_on_command_line(config, name)
-        if not present and (typed or name == "until_decided"):
-            raise pytest.UsageError(
-                f"{origin_of(config, name)}: found without {needed}; allowed: with it, for {why}"
-            )
-
-
 def _check_budgets(config: pytest.Config, settings: Settings) -> None:
     """Raise ``UsageError`` for a budget that cannot be kept, or after which a run could not go on."""
-    if settings.from_run is not None or settings.plan:
-        return
-    for name, args in (
-        ("model_args", settings.model_args),
-        ("baseline_model", settings.baseline_model),
-        ("judge_args", settings.judge_args),
-    ):
-        if (given := re.search(rf"(?:^|[,\s])({'|'.join(BUDGETS)})\s*=", args)) is None:
+    for name in ("model_args", "baseline_model", "judge_args"):
+        if (given := _BUDGET.search(getattr(settings, name))) is None:
             continue
-        origin = f"{origin_of(config, name)}: found {given[1]}"
         if config.getoption("dist", "no") != "no":
-            raise pytest.UsageError(
-                f"{origin} with several workers (-n), each of which would spend as much; allowed: one "
-                "process, which has up to max_concurrent requests under way"
+            why = (
+                "several workers (-n), each of which would spend as much; allowed: one process, which has "
+                "up to max_concurrent requests under way"
             )
-        if settings.use_cache is None:
-            raise pytest.UsageError(
-                f"{origin} with --kb-use-cache={NO_CACHE}, so that no answer would be kept for the run that "
-                "goes on; allowed: a folder"
+        elif settings.use_cache is None:
+            why = (
+                f"--kb-use-cache={NO_CACHE}, so that no answer would be kept for the run that goes on; "
+                "allowed: a folder"
             )
+        else:
+            continue
+        raise refusal(config, name, f"found {given[1]} with {why}")
 
 
 def _check_paths(config: pytest.Config) -> None:
@@ -207,13 +177,6 @@ def _check_paths(config: pytest.Config) -> None:
         if not path.exists():
             hint = nearest_file(path) or "; kbrel init copies a suite to suites/"
             raise pytest.UsageError(printable(f"{name}: no such file or folder{hint}"))
-
-
-def _check_output(directory: Path) -> None:
-    if why := why_unwritable(directory):
-        raise pytest.UsageError(
-            f"--kb-output-path: {why}; allowed: a folder of yours, or one to be made"
-        )
 
 
 def check_suites(
@@ -227,60 +190,29 @@ def check_suites(
 
     ``expected`` are the node ids of the cases that are to run.
     """
+    cases = [case for suite in suites for case in suite.cases]
     # In ini file or environment they may be meant for other suites of the project.
     if is_explicit(config, "judge_args"):
-        check_args(settings, suites)
+        _check_args(settings, cases)
     if baseline is not None and baseline.paper:
-        check_published(
-            baseline,
-            settings.baseline,
-            [case.id for suite in suites for case in suite.cases],
-        )
+        ids = [case.id for case in cases]
+        check_published(baseline, settings.baseline, ids)
     to_run = selected(suites, expected)
+    for case in to_run:
+        if encoder := case.settings.encoder:
+            folder = config.rootpath / Path(case.suite).parent
+            try:
+                encoder_backend(encoder, folder)
+            except KbrelError as error:
+                raise KbrelError(f"{case.suite}: retrieval: {error}") from None
     check_cases(settings, to_run)
     check_comparable(config, settings, baseline, suites, to_run)
-    cases = sum(len(suite.cases) for suite in suites)
-    if settings.baseline_update and len(to_run) < cases:
+    if settings.baseline_update and len(to_run) < len(cases):
         raise KbrelError(
-            f"--kb-baseline-update: deselected {cases - len(to_run)} of {cases} cases, and a baseline needs "
-            "all of them; allowed: the command without -k, --lf, --deselect and node ids, or a suite file with "
-            f"these cases alone: a copy of {'; '.join(_partial(suites, to_run))}"
+            f"--kb-baseline-update: deselected {len(cases) - len(to_run)} of {len(cases)} cases, and a "
+            "baseline needs all of them; allowed: the command without -k, --lf, --deselect and node ids, or a "
+            "suite file with these cases alone"
         )
-
-
-def _partial(suites: Sequence[Suite], cases: Collection[Case]) -> Iterator[str]:
-    """Yield what to write for each suite of which only these cases are to be asked."""
-    for suite in suites:
-        edits = []
-        for probe in PROBES:
-            of_probe = [case for case in suite.cases if case.probe == probe]
-            kept = [case.slice for case in of_probe if case in cases]
-            if of_probe and not kept:
-                edits.append(f"without '{probe}:'")
-            elif len(kept) < len(of_probe):
-                edits.append(f"with 'slices: [{', '.join(kept)}]' below '{probe}:'")
-        if edits:
-            yield f"{suite.path} {' and '.join(edits)}"
-
-
-def unused_flags(
-    config: pytest.Config,
-    settings: Settings,
-    suites: Sequence[Suite],
-    expected: Container[str],
-) -> tuple[str, ...]:
-    """Return the flags without effect on the cases that are to run, one sentence each.
-
-    ``expected`` are the node ids of these cases. Ini file and environment may be meant for other suites.
-    """
-    from pytest_kbrel.probes.grading import is_judged
-
-    judged = {case.judge for case in selected(suites, expected) if is_judged(case)}
-    if not is_explicit(config, "judge") or settings.judge in (RULES, *judged):
-        return ()
-    return (
-        f"--kb-judge={settings.judge} is not used: no case is selected whose answers it judges",
-    )
 
 
 def selected(suites: Sequence[Suite], expected: Container[str]) -> list[Case]:
@@ -293,16 +225,16 @@ def selected(suites: Sequence[Suite], expected: Container[str]) -> list[Case]:
     ]
 
 
-def is_recorded(settings: Settings, text: str) -> bool:
+def _is_recorded(settings: Settings, text: str) -> bool:
     """Return True if the recorded run of a replay has replies of the helper model ``text``."""
     if settings.from_run is None:
         return False
     return read_runs(settings.recorded).helper(text) is not None
 
 
-def check_judge(settings: Settings) -> None:
+def _check_judge(config: pytest.Config, settings: Settings) -> None:
     """Raise :class:`KbrelError` for a judge that cannot be opened and for an unusable cache."""
-    if settings.judge == RULES or is_recorded(settings, settings.judge):
+    if settings.judge == RULES or _is_recorded(settings, settings.judge):
         return
     _check_helper(settings, settings.judge, "--kb-judge", RULES)
     folder = settings.use_cache
@@ -330,7 +262,7 @@ def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
             )
     writers = dict.fromkeys((case.suite, case.settings.writer) for case in cases)
     for suite, text in writers:
-        if text and not is_recorded(settings, text):
+        if text and not _is_recorded(settings, text):
             _check_helper(settings, text, f"{suite}: distractors_from", FACTS)
 
 
@@ -346,24 +278,30 @@ def _check_helper(settings: Settings, text: str, where: str, word: str) -> None:
         raise KbrelError(f"{where}: {error}; without a model: {word}{hint}") from None
 
 
-def check_args(settings: Settings, suites: Iterable[Suite]) -> None:
+def _check_args(settings: Settings, cases: Iterable[Case]) -> None:
     """Raise :class:`KbrelError` for an argument of ``--kb-judge-args`` that no helper model here takes."""
-    helpers = [] if settings.judge == RULES else [settings.judge]
-    for case in (case for suite in suites for case in suite.cases):
-        helpers += [case.settings.writer] if case.settings.writer else []
+    named = {settings.judge: None}
+    for case in cases:
+        named[case.settings.writer] = None
         # An encoder on this machine takes none.
-        encoder = case.settings.encoder
-        if encoder and backend_of(encoder).embedder:
-            helpers += [encoder]
-    helpers = list(dict.fromkeys(helpers))
-    taken = {
-        part
-        for text in helpers
-        for part in args_for(text, settings.judge_args).split(",")
-    }
-    if unused := unused_args(settings.judge_args, taken):
+        if (encoder := case.settings.encoder) and backend_of(encoder).is_served:
+            named[encoder] = None
+    helpers = [text for text in named if text not in ("", RULES)]
+    taken = ",".join(args_for(text, settings.judge_args) for text in helpers)
+    if unused := unused_args(settings.judge_args, taken.split(",")):
         raise KbrelError(
             f"--kb-judge-args: {public(*unused[0].partition('=')[::2])} is for no model here; found: "
             f"{', '.join(helpers) or 'no judge, no writer of distractors and no encoder on a server'}; "
             "allowed: options of these (docs/models.md)"
         )
+
+
+# What else is checked of a setting that is given; a ``ValueError`` is one of its own.
+_CHECKS: Mapping[str, Callable[[pytest.Config, Settings], None]] = {
+    "model": _check_model,
+    "baseline_model": _check_baseline_model,
+    "baseline_update": _check_target,
+    "judge": _check_judge,
+    "top_k": _check_top_k,
+    "output_path": _check_output,
+}

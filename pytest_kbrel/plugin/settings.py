@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,41 +12,31 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.baselines import is_there
-from pytest_kbrel.bounds import (
-    BATCH,
-    DEVICES,
-    FLAG_SEED,
-    LIMIT,
-    PRICE,
-    TOP_K,
-    limit_value,
-    shown,
-)
+from pytest_kbrel.bounds import shown
 from pytest_kbrel.errors import KbrelError, nearest
+from pytest_kbrel.evaluation.joined import read_runs
 from pytest_kbrel.evaluation.model_pool import with_specs
+from pytest_kbrel.evaluation.recorded_run import RecordedRun
 from pytest_kbrel.plugin.options import (
     FLAGS,
-    FURTHER_RUNS,
     Flag,
     begun,
     is_deciding_again,
     is_explicit,
     is_on,
-    origin_of,
+    only_one,
+    refusal,
     text_of,
 )
 from pytest_kbrel.plugin.shard import read_shard
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Shard, ShardBy
-from pytest_kbrel.replay.joined import read_runs
-from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.reports import PREVIOUS
-from pytest_kbrel.session.recorded_settings import recorded_values, until_decided
+from pytest_kbrel.session.recorded_settings import recorded_values
 from pytest_kbrel.settings import Settings
-from pytest_kbrel.words import ASK_ALL, NO_BUDGET, NO_CACHE, SUITE_SUFFIX
+from pytest_kbrel.words import SUITE_SUFFIX
 
 settings_key = pytest.StashKey[Settings]()
-_NAMING_MODELS = ("model", "judge", "baseline_model")
 _KEY = re.compile(
     r"(?i)[,\s?&](api[-_]?key|auth_token|token|password|secret|header)\s*=|://[^/,\s]*@"
 )
@@ -68,14 +57,6 @@ def read_settings(config: pytest.Config) -> Settings:
 
 
 def _read_settings(config: pytest.Config) -> Settings:
-    for flag in FLAGS:
-        text = text_of(config, flag.name)
-        if flag.name in _NAMING_MODELS and (match := _KEY.search(text)):
-            raise pytest.UsageError(
-                f"{flag.flag}: found {match[1] or 'a password in an address'} in it, not repeated here; "
-                "allowed: a key stands in the environment, and api_key_env=NAME in the model's arguments "
-                "names the variable"
-            )
     values = {flag.name: _value(config, flag) for flag in FLAGS}
     if is_explicit(config, "baseline") and not is_explicit(config, "baseline_model"):
         values["baseline_model"] = ""
@@ -100,88 +81,51 @@ def _read_settings(config: pytest.Config) -> Settings:
 def _value(config: pytest.Config, flag: Flag) -> Any:
     """Return a setting as it is used, ``None`` for one without default that is not given."""
     text = text_of(config, flag.name)
-    if flag.switch:
+    if not flag.metavar:
         return is_on(config, flag.name)
-    if flag.name in _PATHS:
-        path = config.invocation_params.dir / Path(text).expanduser()
-        return None if text == _PATHS[flag.name] else path
-    if flag.name not in _READERS:
-        return text
-    if not text and not flag.default:
+    if text == flag.none:
         return None
-    read, allowed = _READERS[flag.name]
+    # A key in the name of a model would be printed with it.
+    if "SPEC" in flag.metavar and (match := _KEY.search(text)):
+        raise pytest.UsageError(
+            f"{flag.flag}: found {match[1] or 'a password in an address'} in it, not repeated here; "
+            "allowed: a key stands in the environment, and api_key_env=NAME in the model's arguments "
+            "names the variable"
+        )
+    words = flag.metavar.split("|")
+    if flag.metavar.islower() and text not in words:
+        why = (
+            f"found {shown(text)}; allowed: {' or '.join(words)}{nearest(text, words)}"
+        )
+        raise refusal(config, flag.name, why)
     try:
-        return read(text)
+        value = flag.read(text)
     except ValueError as error:
-        why = f"found {shown(text)}; allowed: {allowed}" if allowed else error
-        raise pytest.UsageError(f"{origin_of(config, flag.name)}: {why}") from None
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            allowed = f"{' or '.join(words)}{nearest(text, words)}"
-            raise ValueError(f"found {shown(text)}; allowed: {allowed}")
-        return text
-
-    return read
-
-
-def _batch_size(text: str) -> str:
-    return text if text == "auto" else str(BATCH.integer(text))
-
-
-def _prices(text: str) -> tuple[float, float]:
-    prompt, written = (PRICE.number(part.strip()) for part in text.split(","))
-    return prompt, written
-
-
-# Names of files and folders, each with the word for none.
-_PATHS = {"output_path": None, "use_cache": NO_CACHE, "export_requests": ""}
-# How each other setting that is no plain text is read, and what is allowed, where its reader does not say it.
-_READERS: dict[str, tuple[Callable[[str], Any], str]] = {
-    "batch_size": (_batch_size, f"auto or {BATCH}, of tokens"),
-    "gpus_per_worker": (DEVICES.integer, ""),
-    "inconclusive": (_one_of("warn", "fail"), ""),
-    "limit": (limit_value, ""),
-    "prices": (
-        _prices,
-        f"two numbers, each {PRICE}: the prices of a million tokens read and written, such as 0.15,0.60",
-    ),
-    "seed": (FLAG_SEED.integer, ""),
-    "shard_by": (_one_of("fact", "case"), ""),
-    "top_k": (TOP_K.integer, ""),
-    "until_decided": (
-        until_decided,
-        f"{LIMIT}, the most facts to ask, {NO_BUDGET} or {ASK_ALL}, written --kb-until-decided=BUDGET",
-    ),
-}
+        allowed = flag.allowed and f"found {shown(text)}; allowed: {flag.allowed}"
+        raise refusal(config, flag.name, allowed or error) from None
+    if isinstance(value, Path):
+        return config.invocation_params.dir / value.expanduser()
+    return value
 
 
 def _from_run(config: pytest.Config) -> dict[str, Any]:
     """Return the settings ``from_run`` and ``joined``."""
     if not is_deciding_again(config):
         return {"from_run": None}
-    text = text_of(config, "from_run")
-    here = config.invocation_params.dir
+    text, here = text_of(config, "from_run"), config.invocation_params.dir
     texts = [text]
     if not (here / Path(text).expanduser()).exists():
-        texts = list(filter(None, text.split(os.pathsep))) or [text]
-    texts += getattr(config.option, FURTHER_RUNS, ())
+        texts = list(filter(None, text.split(os.pathsep)))
     first, *others = (here / Path(text).expanduser() for text in texts)
     return {"from_run": first, "joined": tuple(others)}
 
 
 def _shard(config: pytest.Config, by: ShardBy) -> Shard | None:
-    if not (text := text_of(config, "shard")):
-        return None
+    text = text_of(config, "shard")
     try:
-        shard = read_shard(text, by, os.environ)
+        return read_shard(text, by, os.environ) if text else None
     except ValueError as error:
-        raise pytest.UsageError(f"{origin_of(config, 'shard')}: {error}") from None
-    # A worker on another machine has other variables.
-    config.option.kb_shard, config.option.kb_shard_by = str(shard), by
-    return shard
+        raise refusal(config, "shard", error) from None
 
 
 def _baseline(config: pytest.Config) -> str:
@@ -200,9 +144,9 @@ def _baseline(config: pytest.Config) -> str:
 
 
 def _update_name(config: pytest.Config) -> str | None:
-    typed = config.getoption("kb_baseline_update", None)
-    text_of(config, "baseline_update")
-    value = typed if typed is not None else os.environ.get("KB_BASELINE_UPDATE") or None
+    value = config.getoption("kb_baseline_update", None)
+    if value is None:
+        value = os.environ.get("KB_BASELINE_UPDATE") or None
     if value is None:
         # The ini key gives the name for a bare flag; it does not make every run bless.
         return None
@@ -225,20 +169,6 @@ def _update_name(config: pytest.Config) -> str | None:
 
 # Folder inside the recorded run for the reports of a replay, which must not replace those of the run.
 REPLAY_FOLDER = "decided"
-# Settings of a model that is asked, and of runs that ask one.
-_OF_MODELS = (
-    "model",
-    "model_args",
-    "device",
-    "gpus_per_worker",
-    "dtype",
-    "batch_size",
-    "apply_chat_template",
-    "top_k",
-    "plan",
-    "shard",
-    "export_requests",
-)
 
 
 def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
@@ -250,10 +180,9 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
     """
     for flag in FLAGS:
         typed = config.getoption(flag.ini, None)
-        if flag.name in _OF_MODELS and typed not in (None, "0"):
-            raise only_one(
-                config, flag.name, "from_run", "a recorded run asks no model"
-            )
+        if flag.asks and typed not in (None, "0"):
+            why = "a recorded run asks no model"
+            raise only_one(config, flag.name, "from_run", why)
     try:
         run = read_runs(settings.recorded)
     except KbrelError as error:
@@ -273,16 +202,6 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
         shard=None,
         baseline_model=_base(config, settings, run),
         output_path=_output(config, settings),
-    )
-
-
-def only_one(
-    config: pytest.Config, name: str, other: str, why: str
-) -> pytest.UsageError:
-    """Return the error of two settings of which only one may be given."""
-    return pytest.UsageError(
-        f"{origin_of(config, name)}: found with {origin_of(config, other)}, and {why}; "
-        "allowed: one of the two"
     )
 
 

@@ -30,6 +30,7 @@ from pytest_kbrel.records.exchange import (
     record,
     sparse,
 )
+from pytest_kbrel.records.reasons import Reason, reason, sentence
 from pytest_kbrel.records.results import (
     CaseResult,
     Correlation,

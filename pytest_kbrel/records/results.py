@@ -8,10 +8,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pytest_kbrel.records.changes import Change, Churn, MovedFact
 from pytest_kbrel.records.exchange import TopTokens, record, sparse
+from pytest_kbrel.records.reasons import Reason, sentence
 from pytest_kbrel.records.shards import ShardedRun
 from pytest_kbrel.records.suite import (
     DEFAULT_LANGUAGE,
@@ -136,7 +137,7 @@ class Correlation:
 
 @record
 class GateResult:
-    """The judgement of one gate, with the reason in words.
+    """The judgement of one gate, with its ``reasons`` as data.
 
     ``observed`` is what was held against ``bound``, with its two-sided 95 % interval: the metric (``min``,
     ``max``), the drop, the share recovered, the distance above the control. ``beyond`` is
@@ -151,7 +152,7 @@ class GateResult:
     rule: Rule
     bound: float
     verdict: Judgement
-    reason: str
+    reasons: tuple[Reason, ...] = ()
     line: int = 0
     observed: float | None = None
     low: float | None = None
@@ -162,6 +163,21 @@ class GateResult:
     p_bh: float | None = None
     beyond: float | None = None
     unchanged: float | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why the gate has its verdict, in words."""
+        return sentence(self.reasons)
+
+    @property
+    def facts_needed(self) -> int | None:
+        """How many facts would decide, 0 where no number could be asked; ``None`` where that is not known."""
+        values = (dict(of.values).get("needed") for of in self.reasons)
+        return next((int(of) for of in values if of is not None), None)
+
+    def because(self, *reasons: Reason) -> Self:
+        """Return the same judgement with more reasons."""
+        return dataclasses.replace(self, reasons=(*self.reasons, *reasons))
 
 
 @record

@@ -469,6 +469,7 @@ class Case:
     change together, one of :data:`CLUSTERS`. ``top_k`` is how many of the most probable tokens are recorded
     at the positions of answers. ``chat``: the model that is asked puts prompts into a chat template.
     ``expired`` are the ids of the facts that are left out since they may have an answer by now.
+    ``own_metric``: a test in Python asks and measures it.
     """
 
     id: str
@@ -495,6 +496,7 @@ class Case:
     top_k: int = 0
     chat: bool = False
     expired: tuple[str, ...] = ()
+    own_metric: bool = sparse(False)
 
     @property
     def label(self) -> str:

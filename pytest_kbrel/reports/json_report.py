@@ -12,7 +12,7 @@ from pytest_kbrel import resources
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.outputs import write_text
-from pytest_kbrel.records import CaseKind, CaseResult, MetricValue, Run
+from pytest_kbrel.records import CaseKind, CaseResult, GateResult, MetricValue, Run
 from pytest_kbrel.reports import (
     REPORT,
     earlier_note,
@@ -127,7 +127,19 @@ def _case(case: CaseResult) -> dict[str, Any]:
         **{key: getattr(case, key) for key in _CASE_KEYS},
         "settings": dict(case.settings),
         "metrics": _by_name(case.metrics),
+        "gates": [_gate(gate) for gate in case.gates],
     }
+
+
+def _gate(gate: GateResult) -> dict[str, Any]:
+    fields = {
+        ("reason" if name == "reasons" else name): value
+        for name, value in fields_of(gate).items()
+    }
+    fields["reason"] = gate.reason
+    if gate.facts_needed is not None:
+        fields["facts_needed"] = gate.facts_needed
+    return fields
 
 
 def write_json(run: Run, path: Path) -> None:

@@ -98,9 +98,11 @@ def told_gate(case: CaseResult) -> GateResult | None:
 
 def needed(gate: GateResult) -> str:
     """Return how many facts would decide a gate; empty where that is not known."""
-    parts = [part.partition(", were")[0] for part in gate.reason.split("; ")]
-    wanted = [part for part in parts if part.startswith(("about ", "no number of"))]
-    return "; ".join(one_line(part, _LONGEST) for part in wanted)
+    if gate.facts_needed is None:
+        return ""
+    if not gate.facts_needed:
+        return "no number of facts below a million would decide"
+    return f"about {gate.facts_needed:,} facts would decide"
 
 
 def deciding(run: Run) -> tuple[CaseResult, ...]:

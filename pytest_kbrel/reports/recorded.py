@@ -67,5 +67,12 @@ def _case(data: dict[str, Any]) -> dict[str, Any]:
             {"name": name, **figure} for name, figure in data["metrics"].items()
         ],
         "settings": _pairs(data.get("settings", {})),
+        "gates": list(map(_gate, data["gates"])),
         "verdict": verdict,
     }
+
+
+def _gate(data: dict[str, Any]) -> dict[str, Any]:
+    values = {"text": data["reason"], "needed": data.get("facts_needed")}
+    told = [[name, value] for name, value in values.items() if value is not None]
+    return {**data, "reasons": [{"kind": "told", "values": told}]}

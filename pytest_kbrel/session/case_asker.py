@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 
 from pytest_kbrel.baselines import (
     Baseline,
-    another_tokenizer,
-    incomparable,
-    lacking_facts,
     read_baseline,
+    same_draw,
 )
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import family_size
@@ -42,7 +40,7 @@ from pytest_kbrel.settings import RULES, Settings
 from pytest_kbrel.store.run_store import RunStore
 
 if TYPE_CHECKING:
-    from pytest_kbrel.gates import Against
+    from pytest_kbrel.gates import Comparison
     from pytest_kbrel.session.units import Unit, UnitResult
 
 # Gets exchanges, and by a keyword whether they are the baseline model's.
@@ -77,6 +75,8 @@ class CaseAsker:
         self.units: Mapping[str, Sequence[Unit]] = {}
         # The case that was asked last, and what it was asked with.
         self._last_prepared: tuple[Case, Case] | None = None
+        # What is compared with what, by suite.
+        self._comparisons: dict[str, Comparison] = {}
 
     def baseline(self) -> Baseline | None:
         """Return the baseline, ``None`` without --kb-baseline."""
@@ -112,7 +112,7 @@ class CaseAsker:
         from pytest_kbrel.probes import part_of
 
         # What the whole case is asked with, such as examples, is settled; a judge answers for it by name.
-        self._incomparable(case, None)
+        self._open_helpers(case)
         self.pool.base()
         part = part_of(case, facts_asked(case, self.settings.shard))
         if part.facts and not parts:
@@ -125,6 +125,7 @@ class CaseAsker:
     def _decided(self, case: Case, parts: list[UnitResult]) -> CaseResult:
         """Return the decided case; what is asked for it is added to ``parts``, unless all was."""
         from pytest_kbrel.gates import (
+            Outcomes,
             decide_case,
             is_decided,
             with_looks_told,
@@ -148,29 +149,30 @@ class CaseAsker:
                 parts.append(self._asked(part, self._keeper()))
             order = asked.facts if look else ()
             result = whole_result([part.own for part in parts], order)
-            baseline, base = self.baseline(), NO_TABLE
+            comparison, base = self.comparison(case.suite), NO_TABLE
             if bases := [part.base for part in parts if part.base is not None]:
                 answers = whole_result(bases, order)
                 base = answers.table
                 try:
                     baseline = baseline_of(asked, answers, self.pool)
+                    comparison = dataclasses.replace(comparison, baseline=baseline)
                 except ModelError:
                     if look is looks[-1]:
                         raise
                     continue
-            before = None if baseline is None else baseline.case(case)
-            decided = decide_case(
-                asked,
-                result.table,
-                result.errors,
-                self.against(case, baseline, self._incomparable(case, baseline)),
-                look,
-            )
+            self._open_helpers(case)
+            outcomes = Outcomes(table=result.table, errors=result.errors, looks=look)
+            decided = decide_case(asked, outcomes, comparison)
             if is_decided(decided) or look is looks[-1]:
                 break
         missing = self.pool.missing_responses(decided.nodeid)
         return dataclasses.replace(
-            with_moved_facts(with_looks_told(decided), result.moved, before, prompt_of),
+            with_moved_facts(
+                with_looks_told(decided),
+                result.moved,
+                comparison.case(decided),
+                prompt_of,
+            ),
             base=base,
             errors=(*decided.errors, *filter(None, [missing])),
         )
@@ -298,39 +300,40 @@ class CaseAsker:
         self._last_prepared = case, prepared
         return prepared
 
-    def against(
-        self, case: Case, baseline: Baseline | None, differing: tuple[str, ...]
-    ) -> Against:
-        """Return what a case is compared with; ``differing`` is what the models must share and do not."""
-        from pytest_kbrel.gates import Against
+    def comparison(self, suite: str) -> Comparison:
+        """Return what the cases of a suite are compared with; a test in Python has no suite."""
+        if suite not in self._comparisons:
+            self._comparisons[suite] = self._comparison(suite)
+        return self._comparisons[suite]
 
-        settings = self.settings
-        # What may have an answer by now is not asked.
-        there = {*case.expired, *(fact.id for fact in case.facts)}
-        return Against(
+    def _comparison(self, suite: str) -> Comparison:
+        from pytest_kbrel.gates import Comparison
+
+        settings, baseline = self.settings, self.baseline()
+        facts = {
+            # What may have an answer by now is not asked.
+            f"{suite}::{case.id}": {*case.expired, *(fact.id for fact in case.facts)}
+            for of in self._suites()
+            for case in of.cases
+            if of.path == suite and same_draw(baseline, settings.limit, settings.seed)
+        }
+        return Comparison(
             baseline=baseline,
-            comparisons=self.family(case.suite),
-            incomparable=differing,
-            another_tokenizer=another_tokenizer(self.pool.fingerprint(), baseline),
-            lacking=lacking_facts(case, there, baseline, settings.limit, settings.seed),
+            comparisons=self.family(suite),
+            model=self.pool.fingerprint(),
+            judge=settings.judge,
+            helper=lambda name: {of.spec: of for of in self.pool.helpers()}.get(name),
+            facts=facts,
         )
 
-    def _incomparable(self, case: Case, baseline: Baseline | None) -> tuple[str, ...]:
+    def _open_helpers(self, case: Case) -> None:
+        """Open the models that judge or write for a case, which a baseline names though they answered nothing."""
         from pytest_kbrel.probes.grading import is_judged
 
-        judged = is_judged(case)
-        # Also if it judged no answer of this case: a baseline names the judge of its run.
-        judge = self.pool.helper(case.judge) if judged and case.judge != RULES else None
-        writers = [
-            self.pool.helper(text) for text in filter(None, [case.settings.writer])
-        ]
-        return incomparable(
-            self.pool.fingerprint(),
-            baseline,
-            judged=judged,
-            judge=judge,
-            writers=writers,
-        )
+        if is_judged(case) and case.judge != RULES:
+            self.pool.helper(case.judge)
+        if case.settings.writer:
+            self.pool.helper(case.settings.writer)
 
     def close(self) -> None:
         """Free the models."""

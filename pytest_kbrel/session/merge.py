@@ -11,10 +11,10 @@ from pathlib import Path
 
 from pytest_kbrel.baselines import Baseline, check_published
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation.joined import read_runs, runs_in
 from pytest_kbrel.evaluation.model_pool import with_specs
+from pytest_kbrel.evaluation.recorded_run import RecordedRun
 from pytest_kbrel.records import Run, Suite
-from pytest_kbrel.replay.joined import read_runs, runs_in
-from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.session.case_asker import CaseAsker
 from pytest_kbrel.session.recorded_settings import recorded_values
 from pytest_kbrel.session.run_builder import (

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from pytest_kbrel.baselines import incomparable, session_baseline
+from pytest_kbrel.baselines import session_baseline
 from pytest_kbrel.bounds import FIGURE
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, Metric
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_under_test import ModelUnderTest
-from pytest_kbrel.gates import compare_case, part_result
+from pytest_kbrel.gates import Outcomes, decide_case, part_result
 from pytest_kbrel.probes.base import digest_of
 from pytest_kbrel.records import (
     BASELINE,
@@ -83,6 +83,7 @@ def own_case(
         relations=(),
         settings=HeadToTailSettings(),
         gates=tuple(gates),
+        own_metric=True,
     )
 
 
@@ -98,7 +99,7 @@ def decide_own(
     pool.check_files()
     with _asking(model, case, ""):
         table, requests = _measured(asker, model, case, facts, metric)
-    base, baseline = NO_TABLE, asker.baseline()
+    base, comparison = NO_TABLE, asker.comparison(case.suite)
     if settings.baseline_model:
         with _asking(model, case, BASELINE):
             base, _ = _measured(asker, model, case, facts, metric)
@@ -106,22 +107,15 @@ def decide_own(
         assert fingerprint is not None
         answered = (case.suite, case.id, base, ())
         baseline = session_baseline(fingerprint, [answered], judge=settings.judge)
+        comparison = dataclasses.replace(comparison, baseline=baseline)
     pool.check_files()
-    result = dataclasses.replace(
-        part_result(case, len(facts), ()),
-        probe="test",
-        slice=case.id,
-        settings=(),
-        requests=requests,
-        duration=time.perf_counter() - started,
-        base=base,
+    if settings.shard is None:
+        result = decide_case(case, Outcomes(table=table), comparison)
+    else:
+        result = part_result(case, len(facts), ())
+    return dataclasses.replace(
+        result, requests=requests, duration=time.perf_counter() - started, base=base
     )
-    if settings.shard is not None:
-        return result
-    result = dataclasses.replace(result, verdict="pass", notes=(), table=table)
-    differing = incomparable(pool.fingerprint(), baseline)
-    against = asker.against(case, baseline, differing)
-    return compare_case(result, case.gates, against, asked=case)
 
 
 @contextmanager

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_kbrel.bounds import FLAG_SEED, LIMIT, TOP_K, limit_value
-from pytest_kbrel.replay.recorded_run import RecordedRun
+from pytest_kbrel.bounds import FLAG_SEED, TOP_K, limit_value
+from pytest_kbrel.evaluation.recorded_run import RecordedRun
 from pytest_kbrel.settings import RULES
-from pytest_kbrel.words import ASK_ALL, NO_BUDGET
+from pytest_kbrel.words import budget_value
 
 
 def recorded_values(run: RecordedRun) -> dict[str, Any]:
@@ -28,12 +28,5 @@ def recorded_values(run: RecordedRun) -> dict[str, Any]:
         "top_k": TOP_K.integer(run.setting("top_k") or "0"),
         "limit": limit_value(limit) if limit else None,
         "seed": FLAG_SEED.integer(seed) if seed else None,
-        "until_decided": until_decided(run.setting("until_decided")),
+        "until_decided": budget_value(run.setting("until_decided")),
     }
-
-
-def until_decided(text: str) -> str:
-    """Read how many facts --kb-until-decided asks at most, or its word for any number; ``""`` for none."""
-    if text in ("", ASK_ALL, NO_BUDGET):
-        return "" if text == ASK_ALL else text
-    return str(LIMIT.integer(text))

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING
 from pytest_kbrel import __version__
 from pytest_kbrel.baselines import (
     Baseline,
-    another_tokenizer,
-    incomparable,
     listed_differences,
     session_baseline,
 )
 from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import family_size
+from pytest_kbrel.evaluation.joined import names_of
 from pytest_kbrel.evaluation.model_pool import News
 from pytest_kbrel.models.openai.usage import cost_of
 from pytest_kbrel.outputs import new_file, write_text
@@ -39,7 +38,6 @@ from pytest_kbrel.records import (
     ShardedRun,
     Suite,
 )
-from pytest_kbrel.replay.joined import names_of
 from pytest_kbrel.reports import (
     OUTCOMES,
     PAGE,
@@ -211,38 +209,22 @@ def decide_aggregates(
 
     ``judge`` is the judge's name in the settings.
     """
-    from pytest_kbrel.gates import Against, decide_aggregate, incomparable_case
+    from pytest_kbrel.gates import Comparison, decide_aggregate, incomparable_case
 
-    model, helpers = results.fingerprints.get(""), results.helpers
     for suite in results.suites:
+        comparison = Comparison(
+            baseline=baseline,
+            comparisons=family_size(suite),
+            model=results.fingerprints.get(""),
+            judge=judge,
+            helper=results.helpers.get,
+        )
         for aggregate in suite.aggregates:
             members = [f"{suite.path}::{member}" for member in aggregate.members]
             if not results.took_part(members):
                 continue
-            writers = dict.fromkeys(
-                case.settings.writer
-                for case in suite.cases
-                if case.id in aggregate.members
-            )
-            reasons = incomparable(
-                model,
-                baseline,
-                judged=any(
-                    not member.startswith("monitor[") for member in aggregate.members
-                ),
-                judge=helpers.get(judge),
-                writers=[helpers[text] for text in writers if text in helpers],
-            )
-            decided = decide_aggregate(
-                aggregate,
-                [results.cases[one] for one in members if one in results.cases],
-                Against(
-                    baseline=baseline,
-                    comparisons=family_size(suite),
-                    another_tokenizer=another_tokenizer(model, baseline),
-                    incomparable=reasons,
-                ),
-            )
+            there = [results.cases[one] for one in members if one in results.cases]
+            decided = decide_aggregate(aggregate, there, comparison)
             if why := results.lost.get(PurePath(suite.path).name):
                 decided = incomparable_case(decided, why)
             yield aggregate, decided

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 from scipy.special import bdtr, bdtrc, betaln, ndtri, xlog1py, xlogy
 
 from pytest_kbrel.stats.estimates import (
@@ -121,9 +121,8 @@ def tango(n: float, down: float, up: float, z: float = Z) -> tuple[float, float]
 
 @functools.lru_cache(maxsize=4096)
 def _tango_low(n: float, down: float, up: float, z: float = Z) -> float:
-    if down >= n:
-        return -1.0
     low, high = -1.0, (up - down) / n
+    # By halves: where no fact flipped, the statistic is 0 at the upper end as well.
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         flip = _likeliest_gain(n, up, down, middle)
@@ -179,62 +178,22 @@ def rate_recovery(flips: Flips, share: float, level: float = LEVEL) -> Estimate:
     )
 
 
-@functools.lru_cache(maxsize=4096)
-def rate_mde(
-    n: int, changed: float, alpha: float, allowed: float = 0.0
-) -> float | None:
-    """Return the drop of a rate that :func:`drop_p` finds to exceed ``allowed`` with 80 % power.
+def rate_mde(flips: Flips, alpha: float, allowed: float = 0.0) -> float:
+    """Return the drop of a rate that a z test finds to exceed ``allowed`` with 80 % power.
 
-    As many facts flip as now (``changed`` of ``n``), or as many as the drop needs, all down. ``None`` when
-    not even the loss of all facts would be found.
+    As many facts flip as now, or as many as the drop needs, all down. More than 1 where not even the loss of
+    all facts would be found.
     """
-
-    def is_detected(drop: float) -> bool:
-        return rate_power(n, max(changed / n, drop), drop, alpha, allowed) >= POWER
-
-    return _least(is_detected, 1.0) if is_detected(1.0) else None
-
-
-def rate_power(
-    n: int, flips: float, drop: float, alpha: float, allowed: float
-) -> float:
-    """Return how often :func:`drop_p` is below ``alpha`` where facts flip with probability ``flips``.
-
-    ``drop`` is the probability of a loss minus that of a gain.
-    """
-    gain = max((flips - drop) / 2, 0.0)
-    spread = 9 * math.sqrt(n * gain * (1 - gain)) + 9
-    gained = np.arange(
-        max(0, math.floor(n * gain - spread)), min(n, math.ceil(n * gain + spread)) + 1
+    z = float(ndtri(1 - alpha) + ndtri(POWER))
+    changed = (flips.down + flips.up) / flips.n
+    drop = allowed + z * math.sqrt(changed / flips.n)
+    # Where more facts must flip than do: the root of (drop - allowed)^2 = z^2 drop / n.
+    half = z * z / flips.n / 2
+    return (
+        drop
+        if drop < changed
+        else allowed + half + math.sqrt(half * (half + 2 * allowed))
     )
-    needed = fewest_lost(n, int(gained[-1]), alpha, allowed)[gained[0] :]
-    share = min((gain + drop) / (1 - gain), 1.0) if gain < 1 else 0.0
-    return float(
-        (
-            binomial_pmf(gained, n, gain)
-            * (1 - binomial_cdf(needed - 1, n - gained, share))
-        ).sum()
-    )
-
-
-@functools.lru_cache(maxsize=1024)
-def _tables_of_fewest(n: int, alpha: float, allowed: float) -> list[int]:
-    return []
-
-
-def fewest_lost(n: int, most: int, alpha: float, allowed: float) -> Array:
-    """Return the fewest lost facts that :func:`drop_p` finds at ``alpha``, by facts gained, 0 to ``most``.
-
-    It is one more than all facts where none are enough.
-    """
-    table = _tables_of_fewest(n, alpha, allowed)
-    for gained in range(len(table), most + 1):
-        # It rises with the facts gained, by one or two each.
-        lost = table[-1] if table else 0
-        while lost <= n - gained and drop_p(n, lost, gained, allowed) >= alpha:
-            lost += 1
-        table.append(lost)
-    return np.array(table[: most + 1], dtype=float)
 
 
 def rate_facts_to_clear(flips: Flips, tolerance: float) -> int | None:
@@ -245,23 +204,12 @@ def rate_facts_to_clear(flips: Flips, tolerance: float) -> int | None:
     if (flips.down - flips.up) / flips.n >= tolerance:
         return None
 
-    def clear(times: float) -> bool:
-        worst = -_tango_low(flips.n * times, flips.down * times, flips.up * times)
-        return worst <= tolerance
+    def excess(times: float) -> float:
+        n, down, up = flips.n * times, flips.down * times, flips.up * times
+        return -_tango_low(n, down, up) - tolerance
 
     most = 1e6 / flips.n
-    if not clear(most):
+    if excess(most) > 0:
         return None
-    return max(math.ceil(flips.n * _least(clear, most)), flips.n + 1)
-
-
-def _least(holds: Callable[[float], bool], high: float) -> float:
-    """Return the least number up to ``high`` from which on ``holds``, within a millionth of it."""
-    low = 0.0
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    times = 1.0 if excess(1.0) <= 0 else brentq(excess, 1.0, most, rtol=1e-9)
+    return max(math.ceil(flips.n * times), flips.n + 1)

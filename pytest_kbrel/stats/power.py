@@ -33,8 +33,8 @@ def detectable(difference: Difference, allowed: float, alpha: float) -> float | 
     """
     flips, clustered = difference.flips, difference.clustered
     if flips is not None:
-        drop = rate_mde(flips.n, flips.down + flips.up, alpha, allowed)
-        if drop is None:
+        drop = rate_mde(flips, alpha, allowed)
+        if drop > 1:
             return math.inf
         se = math.sqrt(max((flips.down + flips.up) / flips.n, drop) / flips.n)
     elif difference.spread is not None:

@@ -277,15 +277,8 @@ def _setting(node: Node, what: str, setting: Setting) -> str | int:
     if not setting.plain:
         return node.integer(what, setting.bounds)
     spec = node.text(what)
-    backend, slash, _ = spec.strip().partition("/")
-    is_spec = slash and backend not in setting.not_from
-    is_there = os.path.exists(node.path.parent / spec)
-    if (
-        spec in setting.plain
-        or spec.split(":")[0] == "reference"
-        or is_spec
-        or is_there
-    ):
+    is_spec = spec.split(":")[0] == "reference" or "/" in spec
+    if spec in setting.plain or is_spec or os.path.exists(node.path.parent / spec):
         return spec
     allowed = (
         f"{', '.join(setting.plain)}, openai/NAME, hf/NAME or a folder beside the suite"

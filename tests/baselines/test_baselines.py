@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import lzma
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.baselines import (
-    BaselineCase,
     baseline_directory,
     check_target,
     read_baseline,
@@ -20,7 +18,6 @@ from pytest_kbrel.baselines.comparability import judge_differences
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, Fingerprint, Run, Table
-from tests.baselines.full_run import full_run
 from tests.gates.tables import HEAD_TO_TAIL, answers, case, decided, measure, outcome
 
 MODEL = Fingerprint(
@@ -121,55 +118,6 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
         ).read_bytes()
 
 
-@pytest.mark.slow
-def test_a_full_run_of_all_three_probes_stays_near_two_megabytes(
-    tmp_path: Path,
-) -> None:
-    run = full_run()
-    write_baseline(tmp_path / "a", run)
-    assert sum(path.stat().st_size for path in (tmp_path / "a").iterdir()) < 2_100_000
-    actual = read_baseline(f"{tmp_path}/a", tmp_path)
-    for result in run.cases:
-        blessed = actual.case(result)
-        assert isinstance(blessed, BaselineCase)
-        assert blessed.table == result.table
-        assert blessed.settings == result.settings
-
-
-@pytest.mark.parametrize(
-    ("run", "message"),
-    [
-        (sound(complete=False), "the run is not complete"),
-        (sound(problems=("worker gw1 died",)), "worker gw1 died"),
-        (sound(model=None), "has no model"),
-        (dataclasses.replace(sound(), cases=()), "has no case"),
-        (
-            sound(decided(case(), answers("+"), errors=["Q1: boom"])),
-            "not sound: head_to_tail[world-head]",
-        ),
-        (
-            sound(
-                decided(case(), answers("+")),
-                decided(case(suite="b/world.kb.yaml"), answers("+")),
-            ),
-            "two suites of the same file name",
-        ),
-    ],
-)
-def test_only_sound_runs_are_blessed(tmp_path: Path, run: Run, message: str) -> None:
-    with pytest.raises(BaselineError) as caught:
-        write_baseline(tmp_path / "b", run)
-    assert message in str(caught.value)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_somebody_elses_folder_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
-    with pytest.raises(BaselineError, match="something else is there"):
-        write_baseline(tmp_path, sound())
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-
-
 def test_a_folder_that_was_meant_as_a_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,62 +143,6 @@ def rewrite(**changes: Any) -> Callable[[Path], None]:
 
 def write(name: str, data: bytes) -> Callable[[Path], None]:
     return lambda path: (path / name).write_bytes(data) and None
-
-
-def outcomes_of(path: Path) -> Path:
-    (actual,) = path.glob("outcomes-*.jsonl.xz")
-    return actual
-
-
-def cut_short(path: Path) -> None:
-    outcomes = outcomes_of(path)
-    outcomes.write_bytes(outcomes.read_bytes()[:-20])
-
-
-def other_run(path: Path) -> None:
-    outcomes = outcomes_of(path)
-    outcomes.write_bytes(
-        lzma.compress(
-            lzma.decompress(outcomes.read_bytes()).replace(b"correct", b"wrong")
-        )
-    )
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda path: (path / "baseline.json").unlink(), "has no baseline.json"),
-        (lambda path: outcomes_of(path).unlink(), ".jsonl.xz: is missing"),
-        (write("baseline.json", b"{not json"), "cannot be read"),
-        (write("baseline.json", b"\xff\xfe"), "cannot be read"),
-        (write("baseline.json", b'{"results": {"acc": 0.5}}'), "is no kbrel baseline"),
-        (write("baseline.json", b"[1, 2]"), "is no kbrel baseline"),
-        (rewrite(schema_version=99), "found schema_version 99"),
-        (
-            rewrite(schema_version=1),
-            "found schema_version 1, written by pytest-kbrel 0.1.0; allowed: 2: update",
-        ),
-        (rewrite(schema_version="1"), "is no kbrel baseline"),
-        (rewrite(cases=None), "not a baseline of this format: KeyError: 'cases'"),
-        (rewrite(cases=[1]), "not a baseline of this format"),
-        (rewrite(cases={}), "not a baseline of this format"),
-        (rewrite(model={"spec": "x"}), "not a baseline of this format"),
-        (rewrite(outcomes="x"), "not a baseline of this format"),
-        (lambda path: outcomes_of(path).write_bytes(b"plain text"), "cannot be read"),
-        (cut_short, "cannot be read"),
-        (other_run, "allowed: two files of one run"),
-    ],
-)
-def test_a_bad_baseline_is_explained(
-    tmp_path: Path, spoil: Callable[[Path], None], message: str
-) -> None:
-    write_baseline(tmp_path / "b", sound())
-    spoil(tmp_path / "b")
-    with pytest.raises(BaselineError) as caught:
-        read_baseline(f"{tmp_path}/b", tmp_path)
-    assert str(caught.value).startswith(str(tmp_path / "b"))
-    assert message in str(caught.value)
-    assert "allowed: " in str(caught.value)
 
 
 JUDGE = dataclasses.replace(

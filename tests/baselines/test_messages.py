@@ -20,7 +20,6 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.errors import BaselineError
 from tests.baselines.test_baselines import sound
 from tests.baselines.test_blessed_files import meta_of, respelt
-from tests.baselines.test_published import own_file
 
 WRITTEN = "a folder that --kb-baseline-update wrote"
 
@@ -108,30 +107,6 @@ def test_why_a_path_or_a_name_is_no_baseline(tmp_path: Path) -> None:
         "'published/x' stands for figures of a paper, which no run replaces; allowed: a name that does not "
         "begin with published/"
     )
-
-
-def test_why_published_figures_cannot_be_read(tmp_path: Path) -> None:
-    path = own_file(tmp_path, "zoo/small")
-    shipped = "a file as it ships in baselines/published"
-
-    def after(text: str) -> str:
-        path.write_text(text, encoding="utf-8")
-        return said(lambda: read_baseline("published/zoo/small", tmp_path))
-
-    rows = [
-        ("[1]", f"{path}: found schema_version None; allowed: at most 1, {shipped}"),
-        (
-            '{"schema_version": 2}',
-            f"{path}: found schema_version 2; allowed: at most 1, {shipped}",
-        ),
-        (
-            '{"schema_version": 1}',
-            f"{path}: no published figures of this format: KeyError: 'paper'; allowed: {shipped}",
-        ),
-    ]
-    assert [after(text) for text, _ in rows] == [message for _, message in rows]
-    assert after("{").startswith(f"{path}: cannot be read: ")
-    assert after("{").endswith(f"; allowed: {shipped}")
 
 
 def test_a_folder_is_blessed_in_only_where_files_can_be_made_and_found(

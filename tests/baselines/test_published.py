@@ -10,7 +10,6 @@ import pytest
 from pytest_kbrel import resources
 from pytest_kbrel.baselines import (
     PublishedCase,
-    baseline_directory,
     read_baseline,
 )
 from pytest_kbrel.baselines.reading import (
@@ -161,20 +160,6 @@ def own_file(root: Path, name: str, **changes: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize("key", ["paper", "model", "cases"])
-def test_a_file_that_lacks_a_part_is_refused(key: str, tmp_path: Path) -> None:
-    path = own_file(tmp_path, "zoo/small")
-    path.write_text(
-        json.dumps({name: WHOLE[name] for name in WHOLE if name != key}),
-        encoding="utf-8",
-    )
-    with pytest.raises(
-        BaselineError,
-        match=f"of this format: KeyError: '{key}'; allowed: a file as it ships",
-    ):
-        read_baseline("published/zoo/small", tmp_path)
-
-
 def test_a_paper_that_has_none_of_the_cases_asked_is_refused(tmp_path: Path) -> None:
     cases = {
         name: {"figures": {}}
@@ -193,8 +178,3 @@ def test_a_paper_that_has_none_of_the_cases_asked_is_refused(tmp_path: Path) -> 
     )
     with pytest.raises(BaselineError, match=r"cases of the suites \(c, a, b\); "):
         check_published(result, "NAME", ["c", "a", "b"])
-
-
-def test_no_run_is_blessed_as_a_papers_figures(tmp_path: Path) -> None:
-    with pytest.raises(BaselineError, match="which no run replaces"):
-        baseline_directory("published/monitor/vicuna-7b", tmp_path)

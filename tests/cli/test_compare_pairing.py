@@ -30,6 +30,7 @@ from pytest_kbrel.records import (
     Table,
     Waiver,
 )
+from tests.made_cases import told as because
 
 SUITE = "w.kb.yaml"
 HEAD = "head_to_tail[a]"
@@ -41,7 +42,7 @@ def gate(verdict: str = "pass", rule: str = "max_drop", **more: Any) -> GateResu
         "rule": rule,
         "bound": 0.1,
         "verdict": verdict,
-        "reason": "",
+        "reasons": (),
         "line": 7,
     }
     return GateResult(**(entry | more))
@@ -277,7 +278,7 @@ def test_what_is_printed_of_a_candidate() -> None:
     facts = tuple(map(change, range(6)))
     shown = case(
         HEAD,
-        gate("fail", reason="worse"),
+        gate("fail", reasons=because("worse")),
         gate(),
         metrics=(figure, other),
         lost=facts,
@@ -303,7 +304,7 @@ def test_what_is_printed_of_a_candidate() -> None:
 
 
 def test_why_a_case_cannot_be_compared_is_said_once() -> None:
-    stuck = case(HEAD, gate("not comparable", reason="other prompts"))
+    stuck = case(HEAD, gate("not comparable", reasons=because("other prompts")))
     lines = told(
         paired(stuck, obstacles={f"{SUITE}::{HEAD}": "not comparable: other prompts"})
     )
@@ -315,7 +316,7 @@ def test_why_a_case_cannot_be_compared_is_said_once() -> None:
         paired(
             case(
                 HEAD,
-                gate("invalid", reason="x"),
+                gate("invalid", reasons=because("x")),
                 verdict="invalid",
                 errors=("no answers",),
             )

@@ -12,9 +12,7 @@ import yaml
 
 from pytest_kbrel import resources
 from pytest_kbrel.cli import main
-from pytest_kbrel.cli.ini_file import read_key
 from pytest_kbrel.cli.init import NEXT
-from pytest_kbrel.errors import KbrelError
 
 ROOT = Path(__file__).parents[2]
 MADE = [
@@ -22,8 +20,8 @@ MADE = [
     "suites/quick.kb.yaml",
     "suites/conftest.py",
     "suites/world",
-    "suites/suite.schema.json",
     "baselines/reference",
+    "suites/suite.schema.json",
     "pytest.ini",
     ".gitignore",
     ".github/workflows/kbrel.yml",
@@ -46,7 +44,6 @@ def test_an_empty_folder_becomes_a_project(pytester, init):
     assert document == {
         "directory": ".",
         "files": MADE,
-        "added": {},
         "left_alone": {},
         "to_add": {},
         "commands": [command for command, _ in NEXT],
@@ -69,7 +66,7 @@ def test_a_second_time_nothing_is_written(pytester, init):
         path: path.read_bytes() for path in pytester.path.rglob("*") if path.is_file()
     }
     document = init("project")
-    assert (document["files"], document["added"], document["to_add"]) == ([], {}, {})
+    assert (document["files"], document["to_add"]) == ([], {})
     assert [*document["left_alone"]] == [f"project/{name}" for name in MADE]
     assert {
         path: path.read_bytes() for path in pytester.path.rglob("*") if path.is_file()
@@ -82,16 +79,18 @@ def test_what_is_there_is_left_as_it_is(pytester, init):
     (pytester.path / "baselines").mkdir()
     (pytester.path / "baselines/reference").symlink_to("nowhere")
     (pytester.path / ".gitignore").write_bytes(b"*.pyc\r\n/.kbrel-cache")
+    (pytester.path / "pyproject.toml").write_text("[project]\n", "utf-8")
     document = init()
     assert document["left_alone"] == {
         "suites/world.kb.yaml": "exists already",
         "baselines/reference": "exists already",
     }
-    assert document["added"] == {".gitignore": ["kbrel-report*/"]}
+    assert document["to_add"] == {
+        "pyproject.toml": ['kb_baseline = "prod"'],
+        ".gitignore": ["kbrel-report*/"],
+    }
     assert (pytester.path / "suites/world.kb.yaml").read_text("utf-8") == "mine"
-    assert (
-        pytester.path / ".gitignore"
-    ).read_bytes() == b"*.pyc\r\n/.kbrel-cache\r\nkbrel-report*/\r\n"
+    assert not (pytester.path / "pytest.ini").exists()
 
 
 def test_people_read_what_to_do_next(pytester, capsys):
@@ -115,13 +114,6 @@ def test_in_a_folder_of_a_repository_the_workflow_is_to_be_moved(pytester, capsy
     assert move not in capsys.readouterr().out.splitlines()
 
 
-@pytest.mark.parametrize(("command", "count"), [("init", 1), ("merge", 3)])
-def test_the_help_names_the_defaults(capsys, command, count):
-    with pytest.raises(SystemExit):
-        main([command, "--help"])
-    assert capsys.readouterr().out.count("(default:") == count
-
-
 def test_a_file_is_no_folder_to_make_a_project_in(pytester, capsys):
     (pytester.path / "file").write_text("", "utf-8")
     assert main(["init", "file"]) == 2
@@ -129,43 +121,6 @@ def test_a_file_is_no_folder_to_make_a_project_in(pytester, capsys):
         "file: is a file; allowed: a folder, or one to be made"
         in capsys.readouterr().err
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "before", "table", "line"),
-    [
-        ("pytest.ini", "", "pytest", "kb_baseline = prod"),
-        (
-            "pyproject.toml",
-            '[project]\nname = "x" # it',
-            "tool.pytest.ini_options",
-            'kb_baseline = "prod"',
-        ),
-    ],
-)
-def test_the_line_to_add_is_for_the_file_that_pytest_reads(
-    pytester, init, name, before, table, line
-):
-    path = pytester.path / name
-    path.write_bytes(before.encode())
-    assert init()["to_add"] == {name: [f"[{table}]", line]}
-    assert path.read_bytes() == before.encode()
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (
-            "[tool.pytest]\nkb_baseline = 3\n",
-            "kb_baseline: found 3; allowed: a text in quotes",
-        ),
-        ("[tool.pytest.ini_options\n", "cannot be read: .*pyproject.toml: "),
-    ],
-)
-def test_a_key_that_is_no_text_is_refused(pytester, text, words):
-    (pytester.path / "pyproject.toml").write_text(text, "utf-8")
-    with pytest.raises(KbrelError, match=words):
-        read_key(pytester.path, "kb_baseline")
 
 
 @pytest.mark.slow

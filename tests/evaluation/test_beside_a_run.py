@@ -12,9 +12,7 @@ import pytest
 
 from pytest_kbrel.evaluation.cases import Retrieval, baseline_of
 from pytest_kbrel.models import embedding
-from pytest_kbrel.plugin import preflight
 from pytest_kbrel.plugin.fixtures import failure_message, waiver_text
-from pytest_kbrel.plugin.preflight import check_suites
 from pytest_kbrel.probes.base import ProbeResult
 from pytest_kbrel.records import (
     CaseResult,
@@ -26,8 +24,7 @@ from pytest_kbrel.records import (
     Table,
     Waiver,
 )
-from tests.made_cases import RECORDED_MODEL, made_case, made_options, made_suite
-from tests.stub_config import StubConfig
+from tests.made_cases import RECORDED_MODEL, made_case, made_options
 
 
 def outcome(number: int, label: str) -> Outcome:
@@ -113,50 +110,15 @@ def test_which_case_fails_its_test(
     )
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Note what is checked in place of checking it."""
-    actual: list[Any] = []
-    monkeypatch.setattr(
-        preflight, "check_args", lambda options, suites: actual.append("args")
-    )
-    monkeypatch.setattr(
-        preflight,
-        "check_cases",
-        lambda options, cases: actual.append([case.id for case in cases]),
-    )
-    monkeypatch.setattr(
-        preflight,
-        "check_published",
-        lambda baseline, name, ids: actual.append((name, ids)),
-    )
-    return actual
-
-
-@pytest.mark.parametrize(
-    ("typed", "paper", "checked"),
-    [
-        ({}, None, []),
-        ({"judge_args": "seed=1"}, None, ["args"]),
-        ({}, "A paper", [("published/x", ["head_to_tail[a]", "monitor[b]"])]),
-    ],
-)
-def test_cases_that_are_to_run_are_checked_and_arguments_that_are_typed(
-    asked: list[Any], typed: dict[str, str], paper: str | None, checked: list[Any]
-) -> None:
-    suite = made_suite(made_case("head_to_tail[a]"), made_case("monitor[b]"))
-    baseline = None if paper is None else cast(Any, SimpleNamespace(paper=paper))
-    options = made_options(baseline="published/x")
-    config = cast(pytest.Config, StubConfig(Path(), **typed))
-    check_suites(config, options, baseline, [suite], {"mini.kb.yaml::monitor[b]"})
-    assert asked == [*checked, ["monitor[b]"]]
+ARGS = "seed=1,peft=x,base_url=http://localhost:9/v1"
 
 
 class Encoder:
     """Notes how it was opened."""
 
-    def __init__(self, spec: str, args: str, folder: Path) -> None:
-        self.opened, self.closed = (spec, args, folder), False
+    def __init__(self, spec: str, opened: Any) -> None:
+        assert opened.args[0] == spec
+        self.opened, self.closed = opened.args, False
 
     def close(self) -> None:
         self.closed = True
@@ -177,7 +139,7 @@ def test_an_encoder_is_opened_once_for_each_folder(
         "pytest_kbrel.probes.reliability.shots.with_shots",
         lambda case, by: similar.append(by) or case,
     )
-    actual = Retrieval(tmp_path, "seed=1,peft=x,base_url=http://localhost:9/v1")
+    actual = Retrieval(tmp_path, ARGS)
 
     def case(suite: str, **settings: str) -> Any:
         return made_case(
@@ -195,9 +157,9 @@ def test_an_encoder_is_opened_once_for_each_folder(
     ):
         assert actual.with_examples(one) is one
     assert [encoder.opened for encoder in opened] == [
-        ("hf/e", "peft=x", tmp_path / "x"),
-        ("hf/e", "peft=x", tmp_path / "y"),
-        ("openai/e", "seed=1,base_url=http://localhost:9/v1", tmp_path / "x"),
+        ("hf/e", ARGS, tmp_path / "x"),
+        ("hf/e", ARGS, tmp_path / "y"),
+        ("openai/e", ARGS, tmp_path / "x"),
     ]
     assert len(similar) == 5
     actual.close()

@@ -12,6 +12,7 @@ import pytest
 from pytest_kbrel import __version__
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.model_pool import ModelPool, News
+from pytest_kbrel.evaluation.recorded_run import read_run
 from pytest_kbrel.models import registry
 from pytest_kbrel.records import (
     Ask,
@@ -21,7 +22,6 @@ from pytest_kbrel.records import (
     GenerateRequest,
     ReliabilitySettings,
 )
-from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.reports import sha256_of
 from pytest_kbrel.serialization import to_wire
 from pytest_kbrel.store.lines import to_line

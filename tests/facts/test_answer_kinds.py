@@ -173,10 +173,6 @@ def test_looks(answer: str | None, expected: str) -> None:
     assert answer_type_of(fact(answer), relation()) == expected
 
 
-def looks(text: str) -> str:
-    return answer_type_of(Fact(id="f", relation="r", subject="s", object=text), None)
-
-
 @pytest.mark.parametrize(
     "value", ["-1", "-0.001", ".inf", ".nan", "yes", "many", "[1]"]
 )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 
-from pytest_kbrel.facts.sampling import in_domain_examples, sample
+from pytest_kbrel.facts.sampling import in_domain_examples
 from pytest_kbrel.records import Fact, Relation
 
 RELATION = Relation(
@@ -28,16 +27,6 @@ def fact(number: int, **more: object) -> Fact:
 
 
 FACTS = tuple(fact(number) for number in range(40))
-
-
-def digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
-
-
-def test_a_sample_has_the_facts_of_the_least_digests_of_seed_and_id() -> None:
-    for seed in (0, 7):
-        least = sorted(FACTS, key=lambda one: digest(f"{seed}\0{one.id}"))[:9]
-        assert set(sample(FACTS, 9, seed)) == set(least)
 
 
 def shown(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.baselines import Baseline, BaselineCase, case_key
-from pytest_kbrel.gates import Against, decide_aggregate, decide_case
+from pytest_kbrel.gates import Comparison, Outcomes, decide_aggregate, decide_case
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import measure_figures, pair
 from pytest_kbrel.metrics import MetricFormula
@@ -16,6 +16,7 @@ from pytest_kbrel.records import (
     Case,
     CaseKind,
     CaseResult,
+    Fingerprint,
     Gate,
     HeadToTailSettings,
     Label,
@@ -96,7 +97,7 @@ def measure(
     """The metrics of one case's table, against another one paired by fact id."""
     pairings = () if before is None else (pair(table, before),)
     figures = figures_of(metrics)
-    return measure_figures(figures, (table,), pairings, alpha=0.05).values
+    return measure_figures(figures, (table,), pairings).values
 
 
 def gate(metric: str, rule: Any, bound: float, **more: float) -> Gate:
@@ -141,18 +142,25 @@ def decided(
     of: Case, table: Table, before: Table | BaselineCase | None = None, **more: Any
 ) -> CaseResult:
     """Decide a case against ``before`` (a table, or a case of a baseline), if given."""
-    errors, looks = more.pop("errors", ()), more.pop("looks", None)
-    return decide_case(of, table, errors, against(of, before, **more), looks)
+    given = {key: more.pop(key) for key in ("errors", "looks") if key in more}
+    outcomes = Outcomes(table=table, **given)
+    return decide_case(of, outcomes, comparison(of, before, **more))
 
 
-def against(
+def comparison(
     of: Case | CaseResult, before: Table | BaselineCase | None, **more: Any
-) -> Against:
-    """What a case is compared with; ``more`` are other fields of it."""
+) -> Comparison:
+    """What a case is compared with, by a candidate of other weights; ``more`` are other fields."""
     if before is not None:
         known = blessed(before) if isinstance(before, Table) else before
         more["baseline"] = run_of(cases={case_key(of.suite, of.id): known})
-    return Against(**more)
+    return Comparison(**{"model": model(weights_digest="candidate's"), **more})
+
+
+def model(**more: str) -> Fingerprint:
+    """The model of the baseline; ``more`` are other fields of it."""
+    names = "spec backend backend_version architecture weights_digest tokenizer_digest dtype device"
+    return Fingerprint(**{**dict.fromkeys(names.split(), "x"), "parameters": 1, **more})  # type: ignore[arg-type]
 
 
 def run_of(*before: CaseResult, **more: Any) -> Baseline:
@@ -160,7 +168,7 @@ def run_of(*before: CaseResult, **more: Any) -> Baseline:
     cases = {case_key(of.suite, of.id): blessed(of.table) for of in before}
     given: dict[str, Any] = {
         **dict.fromkeys(("kbrel_version", "created", "reason", "commit"), ""),
-        **{"path": Path("b"), "versions": (), "model": None, "settings": ()},
+        **{"path": Path("b"), "versions": (), "model": model(), "settings": ()},
     }
     return Baseline(**{**given, "cases": cases, **more})
 
@@ -184,4 +192,4 @@ def over(
         gates=gates,
         waivers=tuple(waivers),
     )
-    return decide_aggregate(aggregate, of, Against(**more))
+    return decide_aggregate(aggregate, of, comparison(of[0], None, **more))

@@ -51,7 +51,6 @@ def judged(
         figures_of([metric]),
         (new,),
         () if old is None else (pair(new, old),),
-        alpha=0.05,
     )
     (result,) = decide([gate("c", rule, bound, **more)], measured)
     return result
@@ -266,7 +265,7 @@ RIGHT, NONE_RIGHT = consistency([("+", 0.5), ("+", 0.6)]), consistency([("?", 0.
             "accuracy recovered 0.967 [0.907, 1.009] of the baseline: accuracy fell by 0.025 [-0.071, 0.007] "
             "from 0.750 to 0.725 (paired over 120 facts, "
             "p of no drop 0.0625); allowed: within 0.950, beyond 0.975; "
-            "a drop of 0.065 would be found with 80 % power; about 876 facts would decide, "
+            "a drop of 0.085 would be found with 80 % power; about 876 facts would decide, "
             "were the difference the same",
         ),
         # Worse than its bound, and not for sure.
@@ -277,7 +276,7 @@ RIGHT, NONE_RIGHT = consistency([("+", 0.5), ("+", 0.6)]), consistency([("?", 0.
             "accuracy recovered 0.967 [0.907, 1.009] of the baseline: accuracy fell by 0.025 [-0.071, 0.007] "
             "from 0.750 to 0.725 (paired over 120 facts, "
             "p of no drop 0.0625); allowed: within 0.990, beyond 0.995; "
-            "a drop of 0.045 would be found with 80 % power; about 150 facts would decide, "
+            "a drop of 0.059 would be found with 80 % power; about 150 facts would decide, "
             "were the difference the same",
         ),
         (

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.gates import fact_changes, part_result
-from pytest_kbrel.gates.cases import Against, compare_case, obstacle_of, unjudged
-from pytest_kbrel.gates.measurement import Pairing, pair
+from pytest_kbrel.gates.cases import compare_case
+from pytest_kbrel.gates.measurement import pair
 from pytest_kbrel.records import (
     CaseResult,
     Digest,
@@ -26,12 +26,13 @@ from pytest_kbrel.records import (
 from tests.gates.tables import (
     HEAD_TO_TAIL,
     MONITOR,
-    against,
     answers,
     case,
+    comparison,
     consistency,
     decided,
     gate,
+    model,
     outcome,
     run_of,
 )
@@ -94,7 +95,6 @@ def test_what_is_known_of_a_case_stays_with_its_result(
         7,
     )
     if errors:
-        assert judged == unjudged([gate("accuracy", "min", 0.1)], result.errors[0])[0]
         assert judged.reason == f"not judged: {result.errors[0]}"
 
 
@@ -104,7 +104,7 @@ def test_a_recorded_case_is_compared_with_a_run_of_the_same_tokenizer_unless_sai
     of = decided(case(), answers("++", prompt_digest=digest()))
 
     def reason(before: Table | None, **more: Any) -> str:
-        return compare_case(of, [DROP], against(of, before, **more)).gates[0].reason
+        return compare_case(of, [DROP], comparison(of, before, **more)).gates[0].reason
 
     other = answers("++", prompt_digest=digest(prompts="f" * 8))
     assert (
@@ -112,25 +112,9 @@ def test_a_recorded_case_is_compared_with_a_run_of_the_same_tokenizer_unless_sai
         in reason(other)
     )
     assert "(first: Q000): another tokenizer; allowed: " in reason(
-        other, another_tokenizer=True
+        other, model=model(tokenizer_digest="y")
     )
-    assert reason(None, baseline=run_of()) == f"{LACKS[:-1]}{of.id}{AGAIN}"
-
-
-SAME = (pair(answers("++++"), answers("++++")),)
-OTHERS = (pair(answers("++++"), answers("++++", prefix="A")),)
-NONE_GIVEN = (
-    "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH"
-)
-FOREIGN = (
-    "candidate and baseline differ in dtype; decoding; "
-    "allowed: a baseline that shares these with the candidate"
-)
-LACKS = "the baseline has no case c"
-AGAIN = ": bless a run of all suites anew"
-ALLOWED = "allowed: what the baseline was asked, or bless a run that was asked this"
-ADDED = f"c: 4 of 4 facts are not in the baseline (first: Q000), and at least half must be; {ALLOWED}"
-TOKENS = "c: candidate and baseline differ in the token ids of the prompts on 4 of 4 facts (first: Q000)"
+    assert reason(None, baseline=run_of()) == f"{LACKS}{AGAIN}"
 
 
 def digest(**parts: str) -> str:
@@ -144,78 +128,52 @@ def digest(**parts: str) -> str:
     return str(Digest(bos=0, count=1, **given))
 
 
-ELSE = (
-    pair(
-        *(
-            answers("++++", prompt_digest=digest(prompts=prompts))
-            for prompts in ("a" * 8, "f" * 8)
-        )
-    ),
-)
-PAPER = {"baseline": run_of(paper="Some")}
-OTHER_SUITES = {"baseline": run_of(cases={"a.kb.yaml::c": None, "b.kb.yaml::c": None})}
+CASE = "head_to_tail[world-head]"
+LACKS = f"the baseline has no case {CASE}"
+AGAIN = ": bless a run of all suites anew"
+ALLOWED = "allowed: what the baseline was asked, or bless a run that was asked this"
+OTHER = {"model": model(decoding="beams")}
 
 
 @pytest.mark.parametrize(
-    ("pairings", "more", "verdict", "reason"),
+    ("before", "more", "verdict", "reason"),
     [
-        (SAME, {}, None, None),
-        (SAME, OTHER_SUITES, None, None),
+        (answers("++++"), {}, "pass", "did not change"),
+        (None, {**OTHER, "baseline": None}, "no baseline", "no baseline was given"),
+        (None, {**OTHER, "baseline": run_of()}, "no baseline", f"{LACKS}{AGAIN}"),
         (
-            OTHERS,
-            {"baseline": None, "incomparable": ["dtype"], "missing": ["c"]},
-            "no baseline",
-            NONE_GIVEN,
-        ),
-        (
-            OTHERS,
-            {"missing": ["c"], "incomparable": ["dtype"]},
-            "no baseline",
-            LACKS + AGAIN,
-        ),
-        (SAME, {"missing": ["c", "d"]}, "no baseline", f"{LACKS}, d{AGAIN}"),
-        (
-            SAME,
-            {"missing": ["c"], **OTHER_SUITES},
+            None,
+            {"baseline": run_of(cases={"a.kb.yaml::c": None, "b.kb.yaml::c": None})},
             "no baseline",
             f"{LACKS} (it has the suite files a.kb.yaml, b.kb.yaml){AGAIN}",
         ),
         (
-            SAME,
-            {"missing": ["c", "d"], **PAPER},
+            None,
+            {"baseline": run_of(paper="Some")},
             "no baseline",
-            "Some has no figures of c, d",
+            f"Some has no figures of {CASE}",
         ),
-        (OTHERS, PAPER, None, None),
-        (OTHERS, {"incomparable": ["dtype", "decoding"]}, "not comparable", FOREIGN),
         (
-            SAME,
-            {"incomparable": ["dtype", "decoding"], **PAPER},
+            answers("++++", prefix="A"),
+            OTHER,
             "not comparable",
-            FOREIGN,
+            "candidate and baseline differ in decoding ('beams' and 'greedy'); allowed: a baseline that",
         ),
-        (OTHERS, {}, "not comparable", ADDED),
-        (ELSE, {}, "not comparable", f"{TOKENS}; {ALLOWED}"),
         (
-            ELSE,
-            {"another_tokenizer": True},
+            answers("++++", prefix="A"),
+            {},
             "not comparable",
-            f"{TOKENS}: another tokenizer; {ALLOWED}",
+            f"{CASE}: 4 of 4 facts are not in the baseline (first: Q000), and at least half must be; {ALLOWED}",
         ),
     ],
 )
 def test_what_stands_in_the_way_of_a_comparison_is_told_in_this_order(
-    pairings: tuple[Pairing, ...],
-    more: dict[str, Any],
-    verdict: str | None,
-    reason: str | None,
+    before: Table | None, more: dict[str, Any], verdict: str, reason: str
 ) -> None:
-    given = {"baseline": run_of(cases={"own.kb.yaml::c": SAME}), **more}
-    missing = given.pop("missing", ())
-    result = obstacle_of(
-        ["c"], "suites/own.kb.yaml", pairings, missing, Against(**given)
-    )
-    assert result == (None if verdict is None else (verdict, reason))
+    gates = [gate("accuracy", "max_drop", 0.9)]
+    of = decided(case(), answers("++++"))
+    (judged,) = compare_case(of, gates, comparison(of, before, **more)).gates
+    assert (judged.verdict, reason in judged.reason) == (verdict, True), judged.reason
 
 
 def test_settings_that_both_know_are_told_where_facts_were_asked_otherwise() -> None:

@@ -11,7 +11,7 @@ import pytest
 from pytest_kbrel.gates.changes import churn_of
 from pytest_kbrel.gates.measurement import pair
 from pytest_kbrel.records import Table, TopTokens
-from tests.gates.tables import answers, case, decided, gate
+from tests.gates.tables import answers, case, decided, gate, model
 from tests.gates.test_members import over, run_of
 
 
@@ -103,7 +103,7 @@ def test_without_tokens_in_both_runs_nothing_is_compared(
 
 def test_token_ids_of_another_tokenizer_are_not_compared() -> None:
     result = decided(
-        case(gate("kl", "max", 1.0)), told(), told(), another_tokenizer=True
+        case(gate("kl", "max", 1.0)), told(), told(), model=model(tokenizer_digest="y")
     )
     assert result.churn is not None
     assert result.churn.divergence is None

@@ -16,7 +16,7 @@ from tests.gates.tables import HEAD_TO_TAIL, answers, gate
 GATES = (gate("accuracy", "max_drop", 0.0), gate("hallucination", "max_drop", 0.0))
 
 
-def measured(*ps: float) -> Measurement:
+def measured(*ps: float, m: int) -> Measurement:
     """Return a measurement in which the gates' figures have these p-values."""
     figures = [
         of
@@ -24,7 +24,8 @@ def measured(*ps: float) -> Measurement:
         if of.name in METRICS
     ]
     before, after = answers("+" * 60), answers("-" * 12 + "+" * 48)
-    measurement = measure_figures(figures, (after,), (pair(after, before),), alpha=0.05)
+    pairing = pair(after, before)
+    measurement = measure_figures(figures, (after,), (pairing,), comparisons=m)
 
     def known(one: Measured, p: float) -> Measured:
         assert one.difference is not None
@@ -61,13 +62,13 @@ METRICS = tuple(of.metric for of in GATES)
 def test_simes_decides_for_a_case_and_hommel_names_its_gates(
     ps: tuple[float, float], m: int, verdicts: tuple[str, str]
 ) -> None:
-    results = decide(GATES, measured(*ps), comparisons=m)
+    results = decide(GATES, measured(*ps, m=m))
     assert tuple(result.verdict for result in results) == verdicts
     assert tuple(result.p for result in results) == ps
 
 
 def test_the_smallest_p_of_a_case_is_corrected_by_simes_and_sidak() -> None:
-    results = decide(GATES, measured(0.0018, 0.0024), comparisons=20)
+    results = decide(GATES, measured(0.0018, 0.0024, m=20))
     for result in results:
         assert result.p_sidak == pytest.approx(stats.sidak_p(0.0024, 20))
     assert stats.sidak(20) == pytest.approx(0.0025614, abs=5e-8)

@@ -22,9 +22,9 @@ from pytest_kbrel.records import (
 )
 from tests.gates.tables import (
     MONITOR,
-    against,
     answers,
     case,
+    comparison,
     consistency,
     decided,
     gate,
@@ -89,7 +89,7 @@ def test_noise_is_inconclusive_and_says_what_would_decide() -> None:
     )
     assert actual.verdict == "inconclusive"
     assert "accuracy fell by 0.008" in actual.reason
-    assert "a drop of 0.055 would be found with 80 % power" in actual.reason
+    assert "a drop of 0.070 would be found with 80 % power" in actual.reason
     assert "about 896 facts would decide" in actual.reason
 
 
@@ -275,7 +275,7 @@ def test_facts_that_were_asked_in_vain_are_not_called_unasked() -> None:
     )
     assert result.unmatched == Unmatched(unanswered=("Q030",), unasked=("Q031",))
     # Decided again without its suite, it is the record that knows.
-    again = compare_case(result, demands.gates, against(result, answers("+" * 32)))
+    again = compare_case(result, demands.gates, comparison(result, answers("+" * 32)))
     assert again.unmatched == result.unmatched
 
 
@@ -289,10 +289,7 @@ VERDICTS = st.lists(st.sampled_from(SEVERITY), max_size=5)
 
 @given(VERDICTS, st.booleans())
 def test_the_worst_gate_decides(verdicts: list[Judgement], asked: bool) -> None:
-    results = [
-        GateResult(metric="m", rule="min", bound=0, verdict=v, reason="")
-        for v in verdicts
-    ]
+    results = [GateResult(metric="m", rule="min", bound=0, verdict=v) for v in verdicts]
     actual = verdict_of(results, baseline_asked=asked)
     counted = [v for v in verdicts if asked or v != "no baseline"]
     if counted or not verdicts:
@@ -350,7 +347,7 @@ def test_no_gate_fails_a_run_against_itself_however_few_its_facts(
     result = compare_case(
         decided(of_case, table),
         [demands[which % len(demands)]],
-        against(of_case, table),
+        comparison(of_case, table),
     )
     assert only(result).verdict in ("pass", "inconclusive")
     assert (result.lost, result.gained) == ((), ())

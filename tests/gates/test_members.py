@@ -28,6 +28,7 @@ from tests.gates.tables import (
     case,
     decided,
     gate,
+    model,
     outcome,
     run_of,
 )
@@ -105,10 +106,10 @@ def test_a_baseline_may_lack_a_member_or_be_another_models(probe: CaseKind) -> N
     drop = gate("as_expected" if probe == "pooled" else "gap", "max_drop", 0.5)
     given: dict[str, Any] = {"probe": probe, "baseline": run_of(*members())}
     assert over(members(), drop, **given).gates[0].verdict != "not comparable"
-    other = over(members(), drop, **given, incomparable=["decoding (a and b)"])
+    other = over(members(), drop, **given, model=model(decoding="b"))
     assert other.verdict == "not comparable"
     assert other.gates[0].reason.startswith(
-        "candidate and baseline differ in decoding (a and b); "
+        "candidate and baseline differ in decoding ('b' and 'greedy'); "
     )
     lacking = over(members(), drop, probe=probe, baseline=run_of(members()[0]))
     assert lacking.verdict == "no baseline"
@@ -250,7 +251,9 @@ def test_why_members_were_asked_otherwise_is_told() -> None:
         cases={key: dataclasses.replace(blessed_case, settings=(("limit", "9"),))},
     )
     drop = gate("accuracy_head", "max_drop", 0.5)
-    result = over(after, drop, named=[HEAD], baseline=known, another_tokenizer=True)
+    result = over(
+        after, drop, named=[HEAD], baseline=known, model=model(tokenizer_digest="y")
+    )
     assert result.gates[0].reason.startswith(
         f"{HEAD}: candidate and baseline differ in the token ids of the prompts on 2 of 2 facts "
         "(first: Q000): another tokenizer; settings limit (0 and 9); allowed: "

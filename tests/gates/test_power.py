@@ -16,7 +16,6 @@ from pytest_kbrel.models.registry import BACKENDS, read_spec
 from pytest_kbrel.planning.gate_power import power_of_gates
 from pytest_kbrel.probes.head_to_tail import COLUMNS
 from pytest_kbrel.records import Gate, Table
-from pytest_kbrel.stats.paired_rates import rate_mde
 from pytest_kbrel.stats.power import mde
 from tests.gates.tables import (
     HEAD_TO_TAIL,
@@ -65,20 +64,27 @@ def ahead(
     return actual
 
 
+def found(n: int, changed: int, allowed: float) -> float | None:
+    """The drop that is found where so many of ``n`` facts change."""
+    flips = stats.Flips(n=n, down=changed, up=0, both=0)
+    change = stats.Difference(estimate=stats.Estimate(), flips=flips)
+    return stats.detectable(change, allowed, ALPHA)
+
+
 def test_the_drop_of_a_rate_is_that_of_a_run_in_which_a_tenth_of_the_facts_change() -> (
     None
 ):
     actual = ahead("accuracy", "max_drop", 0.08, n=200)
     assert (actual.n, actual.groups, actual.wordings) == (200, None, 1)
-    assert actual.mde == rate_mde(200, 20, ALPHA, 0.04)
+    assert actual.mde == found(200, 20, 0.04)
     # A share of the blessed accuracy, .75, must be left: .875 of it by half the distance.
     ratio = ahead("accuracy", "recovery", 0.75, 200, answers("+++-" * 50))
-    assert ratio.mde == rate_mde(200, 20, ALPHA, 0.125 * 0.75)
+    assert ratio.mde == found(200, 20, 0.125 * 0.75)
 
 
 def test_facts_that_a_blessed_run_lacks_are_in_no_drop() -> None:
     actual = ahead("accuracy", "max_drop", 0.1, 50, answers("+" * 30))
-    assert (actual.n, actual.mde) == (30, rate_mde(30, 3, ALPHA, 0.05))
+    assert (actual.n, actual.mde) == (30, found(30, 3, 0.05))
 
 
 def test_facts_asked_in_several_wordings_change_less() -> None:

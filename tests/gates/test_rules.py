@@ -43,7 +43,7 @@ def test_a_metric_that_is_not_there_is_told_with_those_that_are() -> None:
     )
     (actual,) = decide(
         [gate("acuracy", "min", 0.5)],
-        measure_figures(figures, (answers("++"),), (), alpha=0.05),
+        measure_figures(figures, (answers("++"),), ()),
     )
     assert (actual.verdict, actual.reason) == (
         "invalid",
@@ -74,7 +74,7 @@ def against_controls(better: Any, own: float, *controls: float | None) -> GateRe
         ),
     ]
     measured = measure_figures(
-        figures_of(metrics), (Table(columns=columns, rows=rows),), (), alpha=0.05
+        figures_of(metrics), (Table(columns=columns, rows=rows),), ()
     )
     (actual,) = decide([gate("wr", "above_control", 0.25)], measured)
     return actual
@@ -139,7 +139,7 @@ def test_without_a_value_of_its_own_or_of_a_control_nothing_can_be_said() -> Non
             "wr", "missing", "missing", better="higher", undefined="nothing is missing"
         )
     ]
-    measured = measure_figures(figures_of(metrics), (answers("++"),), (), alpha=0.05)
+    measured = measure_figures(figures_of(metrics), (answers("++"),), ())
     for vacuous, verdict in ((False, "fail"), (True, "inconclusive")):
         (one,) = measured.figures
         figure = dataclasses.replace(one.figure, vacuous=vacuous)
@@ -198,7 +198,7 @@ def test_a_quotient_is_compared_as_surely_as_the_facts_that_count_in_it_allow() 
     rows = tuple(outcome(f"Q{at}", (at < 10, at < 10), "correct") for at in range(20))
     table = Table(columns=("x", "k"), rows=rows)
     figures = figures_of([quotient("c", "x", "k", better="higher", over="k")])
-    measurement = measure_figures(figures, (table,), (pair(table, table),), alpha=0.05)
+    measurement = measure_figures(figures, (table,), (pair(table, table),))
     actual = measurement.figures[0].contrast(1.0).estimate
     # Two imagined facts beside twenty, each of which moves the figure as far as 1.96 of the ten could.
     assert actual.low == pytest.approx(-2.0930 * 20 / 22 * 1.9600 / 10, rel=1e-4)

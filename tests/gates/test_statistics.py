@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from pytest_kbrel.gates.cases import under_waivers
+from pytest_kbrel.gates.comparison import waived_facts, without
 from pytest_kbrel.gates.figures import (
     Figure,
     as_expected,
@@ -14,7 +16,6 @@ from pytest_kbrel.gates.figures import (
     figures_over,
     is_good,
 )
-from pytest_kbrel.gates.waivers import under_waivers, waived_facts, without
 from pytest_kbrel.metrics.base import ratio
 from pytest_kbrel.records import CaseResult, Change, Label, ProbeName, Table, Waiver
 from tests.gates.tables import answers, case, decided, outcome

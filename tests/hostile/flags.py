@@ -261,5 +261,5 @@ def untyped() -> list[str]:
     """Return the flags with a value that no row types."""
     typed = " ".join(" ".join(row.args) for row in ROWS)
     return [
-        flag.flag for flag in FLAGS if not flag.switch and flag.flag + "=" not in typed
+        flag.flag for flag in FLAGS if flag.metavar and flag.flag + "=" not in typed
     ]

@@ -17,16 +17,16 @@ from pytest_kbrel.errors import KbrelError, ModelError, StoreError
 from pytest_kbrel.facts.files import read_relations
 from pytest_kbrel.facts.question_set.dump import Dump, _header
 from pytest_kbrel.facts.readers import FORMATS, Relations, read, read_own_facts
+from pytest_kbrel.models.arguments import parse_chat_args
 from pytest_kbrel.models.base import check_size
 from pytest_kbrel.models.cache.store import FILE, Store
-from pytest_kbrel.models.chat import parse_chat_args
 from pytest_kbrel.models.checkpoint.files import (
     digest_of_tensors,
     read_config,
     weight_files,
 )
-from pytest_kbrel.models.hf.spec import parse_spec
-from pytest_kbrel.models.script import read_script
+from pytest_kbrel.models.checkpoint.spec import parse_spec
+from pytest_kbrel.models.scripted.script import read_script
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from pytest_kbrel.reports.json_report import read_report
 from pytest_kbrel.store.run_store import RunStore
@@ -126,7 +126,7 @@ def test_arguments_of_100_000_levels() -> None:
     deep = '{"a": ' * 100_000 + "1" + "}" * 100_000
     with pytest.raises(ModelError, match=LEVELS):
         parse_chat_args({"chat_template_args": deep})
-    with pytest.raises(ModelError, match=LEVELS):
+    with pytest.raises(ModelError, match="device_map: no JSON: maximum recursion"):
         parse_spec("reference", f"device_map={deep}")
 
 
@@ -135,7 +135,6 @@ LONG_LINES: dict[str, tuple[str, bytes, str, Callable[[Path], object]]] = {
     "facts": ("f.jsonl", FACT.encode(), ":2", read_own_facts),
     "a table": ("f.csv", b"relation,subject,object\nP1,a,b\n", ":3", facts_of("csv")),
     "a public table": ("q.tsv", b"", ":1", facts_of("popqa")),
-    "questions": ("q.json", b'[{"question": "', ":1", facts_of("qa")),
     "a script": ("s.jsonl", b"", ":1", read_script),
     "responses": (
         "responses.jsonl",
@@ -163,6 +162,7 @@ def test_a_line_of_a_gigabyte_is_an_error_with_its_place(
 
 DOCUMENTS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "a report": ("report.json", "64 MiB", read_report),
+    "questions": ("q.json", "512 MiB", facts_of("qa")),
     "a baseline": ("baseline.json", "64 MiB", lambda path: read_meta(path.parent)),
     "a checkpoint": ("config.json", "64 MiB", lambda path: read_config(path.parent)),
     "relations": ("relations.yaml", "16 MiB", read_relations),

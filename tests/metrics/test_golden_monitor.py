@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -49,10 +47,6 @@ def over_models(figures: Figures, relation: str, x: str, y: str) -> Correlation:
 ELEVEN = printed(11)
 MODELS = sorted({model for model, _ in ELEVEN})
 RELATIONS = sorted({relation for _, relation in ELEVEN})
-
-
-def test_all_figures_are_here() -> None:
-    assert (len(MODELS), len(RELATIONS), len(ELEVEN)) == (12, 20, 240)
 
 
 class TestTable7:
@@ -164,16 +158,6 @@ def test_overall_scores_are_twenty_of_twenty_one_macro_means(model: str) -> None
     assert actual != pytest.approx(table_4, abs=0.01)
 
 
-@pytest.mark.parametrize("table", [5, 6])
-def test_the_scores_of_other_tables_are_those_of_table_11(table: int) -> None:
-    same = 0
-    for place, of in printed(table).items():
-        if place in ELEVEN:
-            assert of["monitor"] == ELEVEN[place]["monitor"]
-            same += 1
-    assert same == {5: 36, 6: 12}[table]
-
-
 def test_table_3_deltas() -> None:
     columns = ("kept", "cell:positive:0", "cell:none:0", "cell:negative1:0")
     metrics = {metric.name: metric for metric in metrics_for("monitor", "P17", columns)}
@@ -213,31 +197,3 @@ def test_table_6_correlation_with_the_deviation_of_accuracy() -> None:
 def test_table_12_correlations_from_table_5(relation: str) -> None:
     actual = over_models(printed(5), relation, "monitor", "acc_avg")
     assert actual.r == pytest.approx(printed(12)["", relation]["pearson_r"], abs=0.0006)
-
-
-def correlated_by(r: float, n: int) -> list[tuple[float, float]]:
-    """Points whose Pearson correlation is exactly ``r``."""
-    x = np.linspace(-1, 1, n)
-    other = x**2 - np.mean(x**2)
-    x, other = x / np.linalg.norm(x), other / np.linalg.norm(other)
-    return list(zip(x, r * x + math.sqrt(1 - r * r) * other, strict=True))
-
-
-# Their p does not follow from their r, by one in the last digit.
-OFF_BY_ONE = {"P19", "P20"}
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_table_12_p_values(relation: str) -> None:
-    stated = printed(12)["", relation]
-    pearson, _ = correlate(
-        "x", "y", correlated_by(stated["pearson_r"], 12), over="models"
-    )
-    assert pearson.r == pytest.approx(stated["pearson_r"])
-    assert pearson.p is not None
-    # Anything smaller is printed as 0.001 too.
-    actual = max(pearson.p, 0.001)
-    assert (actual == pytest.approx(stated["p_value"], abs=6e-4)) is (
-        relation not in OFF_BY_ONE
-    )
-    assert actual == pytest.approx(stated["p_value"], abs=0.0011)

@@ -5,16 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.catalogue.metrics import METRICS, SLICE_METRICS
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.metrics.head_to_tail import head_to_tail_metrics
-from tests.golden import figures_of
 from tests.metrics import value_of
 
 COLUMNS = ("correct", "missing", "f1", "rouge_l", "em", "rules", "unparsable")
-# With probabilities of the answers there are the metrics of calibration as well.
-EVERY = (*COLUMNS, ANSWERED, *PROBABILITIES)
 
 
 def measured(rows: list[list[float]]) -> dict[str, float]:
@@ -96,39 +91,6 @@ def test_a_table_from_before_the_later_columns_keeps_its_metrics() -> None:
         metric.name: metric for metric in head_to_tail_metrics(COLUMNS[:4])
     }["hallucination"]
     assert value_of(hallucinated, [[1, 0], [0, 1], [0, 0], [0, 0]]) == 0.5
-
-
-@pytest.mark.parametrize(
-    ("table", "scores", "places"),
-    [(11, ("em", "f1", "rl", "lm"), 56), (5, ("lm",), 10)],
-)
-def test_printed_hallucination_is_what_accuracy_and_missing_leave(
-    table: int, scores: tuple[str, ...], places: int
-) -> None:
-    (_, hallucinated, *_) = head_to_tail_metrics(COLUMNS[:4])
-    printed: dict[tuple[str, ...], dict[str, float]] = {}
-    for row, value in figures_of("head_to_tail.csv", table):
-        place = (row["bucket"], row["domain"], row["model"])
-        printed.setdefault(place, {})[row["metric"]] = value / 100
-    whole = [
-        of
-        for of in printed.values()
-        if {"m", *(f"a_{score}" for score in scores)} <= of.keys()
-    ]
-    assert len(whole) == places
-    for of in whole:
-        for score in scores:
-            rates = np.array([of[f"a_{score}"], of["m"]])
-            left = float(hallucinated.formula(rates, np.ones(())))
-            assert left == pytest.approx(of[f"h_{score}"], abs=0.0015)
-
-
-def test_suites_allow_exactly_the_metrics_there_are() -> None:
-    metrics = {m.name: m for m in metrics_for("head_to_tail", "open-tail", EVERY)}
-    assert metrics.keys() == SLICE_METRICS["head_to_tail"].keys()
-    for name, metric in metrics.items():
-        assert metric.better == METRICS[name].better
-        assert metric.bounds == (METRICS[name].low, METRICS[name].high)
 
 
 def test_an_unknown_probe_is_named() -> None:

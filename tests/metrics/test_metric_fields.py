@@ -7,10 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from pytest_kbrel.catalogue.metrics import METRICS
 from pytest_kbrel.metrics import MetricFormula, metrics_for
 from pytest_kbrel.metrics.reliability import control_metrics
-from tests.metrics import value_of
 
 BOUNDS = {
     "share": (0.0, 1.0),
@@ -206,16 +204,6 @@ def test_each_metric_has_its_direction_bounds_and_facts(
     assert result == promised
 
 
-def test_suites_know_of_each_metric_what_it_is() -> None:
-    for metric in (metric for metrics in all_metrics().values() for metric in metrics):
-        if metric.name in METRICS:
-            known = METRICS[metric.name]
-            assert (known.better, (known.low, known.high)) == (
-                metric.better,
-                metric.bounds,
-            ), metric.name
-
-
 def test_many_totals_at_once_have_the_values_that_each_has_alone() -> None:
     """Leaving facts out in turn gives a stack of totals, and some may have no fact left."""
     draw = np.random.default_rng(0)
@@ -259,13 +247,3 @@ def test_a_table_of_one_column_has_the_metrics_of_that_column() -> None:
         "ccr_control_majority",
         "nccr_control_majority",
     ]
-
-
-def test_rows_in_single_precision_are_added_in_double() -> None:
-    metric = {
-        m.name: m for m in metrics_for("head_to_tail", "x", HEAD_TO_TAIL_COLUMNS)
-    }["accuracy_f1"]
-    assert (
-        value_of(metric, np.array([[2.0**24], [1.0]], dtype=np.float32))
-        == (2**24 + 1) / 2
-    )

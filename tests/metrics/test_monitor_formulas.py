@@ -8,25 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pytest_kbrel.metrics.monitor import degree, ird, monitor_metrics, pad, pfd
+from pytest_kbrel.metrics.monitor import ird, monitor_metrics, pad, pfd
 from tests.metrics import value_of
-
-
-@pytest.mark.parametrize(
-    ("anchor", "framing", "negative", "expected"),
-    [
-        # BLOOMZ-3b and Vicuna-7b in Table 7: one fact, one frame, one negative context.
-        (0.761, 0.527, 0.411, (0.234, 0.350, 0.29391, 0.38622)),
-        (0.928, 0.849, 0.622, (0.079, 0.306, 0.20335, 0.21912)),
-    ],
-)
-def test_the_example_of_table_7(
-    anchor: float, framing: float, negative: float, expected: tuple[float, ...]
-) -> None:
-    framed, interfered = pfd([anchor], [[framing]]), ird([anchor], [[negative]])
-    term = degree(framed, interfered)
-    result = (framed, interfered, term, term / anchor)
-    assert result == pytest.approx(expected, abs=6e-6)
 
 
 def test_degrees_are_means_over_tokens_and_prompts() -> None:

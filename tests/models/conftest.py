@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from pytest_kbrel.models import vllm
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.vllm import parse_vllm
 from tests.models import fake_vllm, tiny_checkpoints
 

@@ -3,9 +3,16 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.arguments import join_args, parse_args
-from pytest_kbrel.models.chat import CHAT_ARGS, parse_chat_args
-from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
+from pytest_kbrel.models.arguments import (
+    CHAT_ARGS,
+    join_args,
+    parse_args,
+    parse_chat_args,
+)
+from pytest_kbrel.models.checkpoint.spec import (
+    ModelSpec,
+    parse_spec,
+)
 from pytest_kbrel.models.openai.spec import parse_openai
 
 KEYS = ("dtype", "revision", *CHAT_ARGS)
@@ -44,11 +51,11 @@ def test_arguments_are_read_and_can_be_written_again(
         ("dtype", "dtype has no value"),
         ("dtype=a,dtype=b", "dtype is given twice"),
         ('system_instruction="Be brief', 'the quotation mark " is not closed'),
-        ('chat_template_args={"a": 1', "{ is not closed by }"),
+        ('chat_template_args={"a": 1', "chat_template_args: no JSON: Expecting"),
     ],
 )
 def test_arguments_of_another_form_are_refused(text: str, says: str) -> None:
-    with pytest.raises(ModelError, match=says.replace("{", r"\{").replace("}", r"\}")):
+    with pytest.raises(ModelError, match=says):
         parse_args(text, KEYS)
 
 

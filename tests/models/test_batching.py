@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.models.base import (
+from pytest_kbrel.models.batching import Batcher
+from pytest_kbrel.models.tokens import (
     check_request,
     generated,
     scored,
 )
-from pytest_kbrel.models.batching import Batcher
 from pytest_kbrel.records import Failed, GenerateRequest, Scored
 
 

@@ -6,8 +6,13 @@ import pytest
 import transformers as tf
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.chat import ChatArgs, ChatTemplate, message, parse_chat_args
-from pytest_kbrel.models.hf.checks import check_endings
+from pytest_kbrel.models.arguments import parse_chat_args
+from pytest_kbrel.models.chat import (
+    ChatArgs,
+    ChatTemplate,
+    message,
+)
+from pytest_kbrel.models.checkpoint.checks import check_endings
 from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models.chat_shapes import SHAPES

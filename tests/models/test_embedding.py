@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.embedding import Encoder
+from pytest_kbrel.models.registry import open_encoder
 from tests.models.tiny_encoder import make_encoder
 from tests.openai_server import BROKEN, GARBAGE, Fault, OpenAIServer, letters
 
@@ -18,8 +20,12 @@ TEXTS = [
 ]
 
 
+def opened(spec: str, args: str = "") -> Encoder:
+    return Encoder(spec, partial(open_encoder, spec, args, Path()))
+
+
 def embed(spec: str, texts: list[str]) -> np.ndarray:
-    return Encoder(spec).embed(texts)
+    return opened(spec).embed(texts)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +49,7 @@ def test_an_encoder_gives_no_vector_after_its_files_changed(
     import shutil
 
     folder = shutil.copytree(encoder_folder, tmp_path / "changing")
-    encoder = Encoder(f"hf/{folder}")
+    encoder = opened(f"hf/{folder}")
     encoder.embed(TEXTS[:1])
     with (folder / "1_Pooling" / "config.json").open("a") as stream:
         stream.write("\n")
@@ -72,7 +78,7 @@ def test_without_the_package_the_extra_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    monkeypatch.setattr("pytest_kbrel.models.embedding.find_spec", lambda name: None)
+    monkeypatch.setattr("pytest_kbrel.models.hf.sentences.find_spec", lambda name: None)
     with pytest.raises(
         MissingExtraError, match=r'pip install "pytest-kbrel\[embeddings\]"'
     ):
@@ -86,7 +92,9 @@ def server(openai_server: OpenAIServer) -> OpenAIServer:
 
 
 def over(server: OpenAIServer, name: str = "encoder") -> Encoder:
-    return Encoder(f"openai/{name}", f"base_url={server.base_url},max_retries=1")
+    # Those of another backend are left out.
+    args = f"base_url={server.base_url},max_retries=1,peft=x"
+    return opened(f"openai/{name}", args)
 
 
 def test_a_server_is_asked_for_each_text_once(server: OpenAIServer) -> None:

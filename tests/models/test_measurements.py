@@ -6,10 +6,14 @@ import dataclasses
 
 import pytest
 
-from pytest_kbrel.models import measurements
 from pytest_kbrel.models.base import Model
+from pytest_kbrel.models.cache import measurements
+from pytest_kbrel.models.cache.measurements import (
+    RateMeter,
+    last_rates,
+    store_rates,
+)
 from pytest_kbrel.models.cache.session import CacheSession
-from pytest_kbrel.models.measurements import RateMeter, last_rates, store_rates
 from pytest_kbrel.records import Failed, Fingerprint, Generated, Scored, ScoreRequest
 
 TOKEN = 0.001

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.models import memory as module
-from pytest_kbrel.models.hf.model import HfModel
-from pytest_kbrel.models.memory import (
+from pytest_kbrel.models.hf import memory as module
+from pytest_kbrel.models.hf.memory import (
     CPU_MOST,
     bytes_a_token,
     cpu_bytes,
     measure_budget,
 )
+from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 
 GIB = 2**30
@@ -137,7 +137,7 @@ import torch
 torch.set_num_threads(1)
 from pytest_kbrel.models.hf.loading import load_checkpoint
 from pytest_kbrel.models.hf.model import HfModel
-from pytest_kbrel.models.hf.spec import parse_spec
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.records import Scored, ScoreRequest
 
 parts = load_checkpoint(parse_spec(sys.argv[1], device="cpu"))

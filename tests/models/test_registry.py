@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.errors import ModelError
+from pytest_kbrel.errors import ModelError, NoFolderError
 from pytest_kbrel.models.hf.backend import HF
-from pytest_kbrel.models.hf.spec import NoFolderError
+from pytest_kbrel.models.openai import OPENAI
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.registry import (
     BACKENDS,
     backend_of,
     check_spec,
+    encoder_backend,
     open_model,
     read_spec,
 )
@@ -44,12 +44,13 @@ def test_a_backend_is_described_as_a_whole(backend):
     assert backend is HF or prefix in model.help
 
 
-def test_a_suite_names_no_encoder_of_a_backend_that_encodes_no_texts():
-    refused = PROBES["reliability"].options["retrieval"].not_from
-    # The encoders of "hf" are not its models: sentence-transformers runs them.
-    assert {
-        backend.name for backend in BACKENDS.values() if backend.embedder is None
-    } == {*refused, "hf"}
+def test_a_backend_without_encoders_names_a_folder_or_nothing(tmp_path):
+    (tmp_path / "vllm" / "encoder").mkdir(parents=True)
+    assert encoder_backend("vllm/encoder", tmp_path) is HF
+    assert encoder_backend("openai/name", tmp_path) is OPENAI
+    for text in ("vllm/org/name", "answers/x.jsonl", "scripted/a.yaml", " vllm/x"):
+        with pytest.raises(ModelError, match=r"has no encoders of texts; allowed: tf"):
+            encoder_backend(text, tmp_path)
 
 
 def test_a_misspelt_backend_is_named():

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.cache.store import digest_of
-from pytest_kbrel.models.hf.spec import parse_spec
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.registry import (
     BACKENDS,
     backend_of,
@@ -19,8 +19,8 @@ from pytest_kbrel.models.registry import (
     open_model,
     read_spec,
 )
-from pytest_kbrel.models.script import read_script
 from pytest_kbrel.models.scripted import ScriptedSpec, parse_scripted
+from pytest_kbrel.models.scripted.script import read_script
 from pytest_kbrel.records import (
     Failed,
     Generated,

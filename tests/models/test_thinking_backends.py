@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.records import GenerateRequest
 from tests.models.tiny_checkpoints import EOS, Plain
 

@@ -6,11 +6,9 @@ import pytest
 import torch
 
 from pytest_kbrel.models.base import check_probabilities
-from pytest_kbrel.models.hf import stopping
-from pytest_kbrel.models.hf.stopping import (
-    LEAST,
-    generate_batch,
-)
+from pytest_kbrel.models.checkpoint import endings
+from pytest_kbrel.models.checkpoint.endings import LEAST
+from pytest_kbrel.models.hf.stopping import generate_batch
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from tests.models.tiny_checkpoints import Plain
 
@@ -26,7 +24,7 @@ K = 5
 @pytest.fixture
 def all_recorded(monkeypatch):
     """Record improbable tokens too: random checkpoints write hardly any other."""
-    monkeypatch.setattr(stopping, "LEAST", 1e-6)
+    monkeypatch.setattr(endings, "LEAST", 1e-6)
 
 
 def requests(top_k=K, count=6, **options):
@@ -84,7 +82,7 @@ def test_they_are_those_of_a_softmax_in_plain_batches(model_of, checkpoint_of):
 
 @pytest.mark.parametrize("least", [LEAST, 1e-6])
 def test_vllm_records_the_same(vllm_of, model_of, monkeypatch, least):
-    monkeypatch.setattr(stopping, "LEAST", least)
+    monkeypatch.setattr(endings, "LEAST", least)
     model = vllm_of("llama")
     for theirs, ours in zip(
         model.generate(requests()), model_of("llama").generate(requests()), strict=True

@@ -10,7 +10,7 @@ import transformers as tf
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from pytest_kbrel.models.hf.loading import quiet
+from pytest_kbrel.models.pretrained import quiet
 
 SENTENCES = (
     "Paris is the capital of France.",

@@ -12,7 +12,7 @@ from typing import Any
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.models.measurements import store_rates
+from pytest_kbrel.models.cache.measurements import store_rates
 from pytest_kbrel.models.registry import BACKENDS, open_model, read_spec
 from tests.plugin.conftest import MODEL, SUITE, facts_file, mini_suite
 from tests.plugin.real_models.checkpoints import make_checkpoint
@@ -315,7 +315,7 @@ def test_a_model_to_compare_with_is_planned_too(pytester, mini_suite):
             "--kb-model scripted/knows.jsonl: 12 calls",
             "--kb-baseline-model reference:int4: 12 calls",
             "--kb-judge openai/judge: 0 to 12 calls, everything twice",
-            "accuracy in * (the other model is asked in this run)",
+            "accuracy in * the other model is asked in this run",
         ]
     )
 

@@ -97,17 +97,6 @@ def test_the_plugin_can_be_blocked_by_its_name(pytester):
     result.assert_outcomes(passed=1)
 
 
-def test_a_note_names_flags_that_have_no_effect_without_a_model(pytester):
-    pytester.makepyfile("def test_other(): pass")
-    result = pytester.runpytest("--kb-limit=3", "--kb-device=cpu")
-    result.stdout.fnmatch_lines(
-        [
-            "kbrel: --kb-device, --kb-limit not used: no model is given (--kb-model)",
-            "*1 passed*",
-        ]
-    )
-
-
 def test_a_plain_run_leaves_suites_alone_and_says_so_once(pytester, mini_suite):
     mini_suite()
     pytester.makepyfile("def test_other(): pass")

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.gates import Against, decide_aggregate, decide_case, unsound_suites
+from pytest_kbrel.gates import (
+    Comparison,
+    Outcomes,
+    decide_aggregate,
+    decide_case,
+    unsound_suites,
+)
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.suites import load_suite
@@ -189,7 +195,8 @@ def question(prompt):
 
 def decided_case(case, model):
     actual = run_case(case, answers_of(model), lambda exchanges: None)
-    return decide_case(case, actual.table, actual.errors, Against())
+    outcomes = Outcomes(table=actual.table, errors=actual.errors)
+    return decide_case(case, outcomes, Comparison())
 
 
 def gated(suite, answers, probability=sure):
@@ -197,7 +204,7 @@ def gated(suite, answers, probability=sure):
     model = FunctionModel(answers, probability)
     results = [decided_case(case, model) for case in suite.cases]
     over = [
-        decide_aggregate(aggregate, results, Against())
+        decide_aggregate(aggregate, results, Comparison())
         for aggregate in suite.aggregates
     ]
     return {result.id: result for result in (*results, *over)}

@@ -11,8 +11,8 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation.recorded_run import read_run
 from pytest_kbrel.plugin.output_folder import RunFolder, move_aside, move_back
-from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.reports import REPORT_FILES
 from pytest_kbrel.reports.json_report import read_report
 from tests.plugin.conftest import GATE, ONE, SLOW_N2, wait_until

@@ -1,15 +1,10 @@
-"""Checks before a run: refused settings, unused flags, the session header."""
-
-from dataclasses import replace
-from pathlib import Path
+"""What becomes of older reports before a run."""
 
 import pytest
 
 from pytest_kbrel.plugin.activation import start as begin
 from pytest_kbrel.plugin.controller import Recorder
-from pytest_kbrel.plugin.preflight import check, unused_flags
-from pytest_kbrel.records import Fact
-from tests.made_cases import made_case, made_options, made_suite
+from tests.made_cases import made_options
 from tests.stub_config import StubConfig
 
 REPORTS = (
@@ -19,11 +14,6 @@ REPORTS = (
     "responses.jsonl",
     "outcomes.jsonl.xz",
 )
-
-
-def checked(folder, *, line=(), typed=None, **settings):
-    config = StubConfig(folder, line=line, **(typed or {}))
-    return check(config, made_options(output_path=folder / "out", **settings))
 
 
 @pytest.fixture
@@ -55,27 +45,3 @@ def test_a_run_that_has_cases_to_run_takes_all_older_reports_away(old):
         "notes.md",
         "previous",
     }
-
-
-MONITOR, ANSWERS = "mini.kb.yaml::monitor[a]", "mini.kb.yaml::head_to_tail[a]"
-FACT = Fact(id="f", relation="P36", subject="France", object="Paris")
-JUDGES = "--kb-judge=openai/j is not used: no case is selected whose answers it judges"
-
-
-def unused(typed, expected, judge="openai/j"):
-    answers = replace(made_case("head_to_tail[a]"), facts=(FACT,), judge=judge)
-    suite = made_suite(made_case("monitor[a]"), answers)
-    config = StubConfig(Path(), **typed)
-    options = made_options(judge=typed.get("judge", "openai/j"))
-    return unused_flags(config, options, [suite], expected)
-
-
-@pytest.mark.parametrize(
-    ("typed", "expected", "messages"),
-    [
-        ({"judge": "openai/j"}, {MONITOR, ANSWERS}, ()),
-        ({"judge": "openai/j"}, {MONITOR}, (JUDGES,)),
-    ],
-)
-def test_flags_that_no_selected_case_needs_are_reported(typed, expected, messages):
-    assert unused(typed, expected) == messages

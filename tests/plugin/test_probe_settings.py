@@ -107,3 +107,14 @@ def test_examples_by_a_local_encoder(pytester, mini_suite):
     mini_suite(suite(TWO_UNSURE))
     run(MODEL, "suites").assert_outcomes(passed=4)
     assert prompts(pytester.path, "unseen-four-shot-2") != by_encoder
+
+
+def test_a_backend_that_encodes_no_texts_is_refused_before_the_run(
+    pytester, mini_suite
+):
+    mini_suite(suite(TWO_UNSURE, "  retrieval: vllm/org/name\n"))
+    result = pytester.runpytest(MODEL, "suites")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*retrieval: vllm/org/name: vllm/ has no encoders of texts; allowed: tfidf,*"]
+    )

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_kbrel.facts.sampling import first_drawn, sample
-from pytest_kbrel.gates import Against, decide_aggregate
+from pytest_kbrel.gates import Comparison, decide_aggregate
 from pytest_kbrel.models import registry
 from pytest_kbrel.plugin import worker
 from pytest_kbrel.plugin.worker import CaseRunner
@@ -169,12 +169,12 @@ def test_over_cases_that_stopped_early_nothing_is_compared(tmp_path, models):
     for result in results:
         session.add(result.nodeid, result)
     baseline = baseline_of_session(session, "rules")
-    against = Against(baseline=baseline, comparisons=3)
-    decided = decide_aggregate(overall, results, against)
+    comparison = Comparison(baseline=baseline, comparisons=3)
+    decided = decide_aggregate(overall, results, comparison)
     assert [gate.verdict for gate in decided.gates] == ["inconclusive", "pass"]
     assert "cases stopped early (head_to_tail[a-head] after " in decided.gates[0].reason
     whole = [dataclasses.replace(result, looks=None) for result in results]
-    assert decide_aggregate(overall, whole, against).verdict == "pass"
+    assert decide_aggregate(overall, whole, comparison).verdict == "pass"
 
 
 SUITE = """\

@@ -53,7 +53,7 @@ FLAGS = [
     (f"{MODEL} --kb-until-decided=all", "*: found without a baseline*"),
     ("--kb-model=", f"--kb-model: found {NO_MODEL}"),
     ("--kb-baseline=prod", f"--kb-baseline: found {NO_MODEL}"),
-    ("--kb-prices=1,2", f"--kb-prices: found {NO_MODEL}"),
+    ("--kb-limit=3", f"--kb-limit: found {NO_MODEL}"),
     ("suites/mini.kb.yaml", "*mini.kb.yaml*no model is given*--kb-model*"),
     ("suites/w.kb.yml", f"suites/w.kb.yml: {ENDING}"),
     (f"{MODEL} suites/mni.kb.yaml", "*no such suite*did you mean 'mini.kb.yaml'?"),

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import transformers as tf
 
-from pytest_kbrel.models.hf.loading import quiet
+from pytest_kbrel.models.pretrained import quiet
 
 Told = Sequence[tuple[str, str, Sequence[str]]]
 DELETED = [".</s>", ".\n", ".", ";", "!", ",", "?", "\n", "</s>", "<pad>"]

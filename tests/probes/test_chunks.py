@@ -7,7 +7,6 @@ import dataclasses
 import pytest
 
 from pytest_kbrel import probes
-from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import (
     Fact,
@@ -19,7 +18,7 @@ from pytest_kbrel.records import (
     ScoreRequest,
     Step,
 )
-from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
+from tests.probes.conftest import NORWAY, Oracle, make_case
 
 CITIES = ("Rome", "Madrid", "Lima", "Quito", "Bern", "Riga", "Kyiv")
 
@@ -101,23 +100,3 @@ def test_in_chunks_a_case_has_the_outcomes_it_has_at_once(settings, size, monkey
     assert len(whole.errors) == 1
     if isinstance(settings, MonitorSettings):
         assert len(whole.moved) > 1
-
-
-@pytest.mark.slow
-def test_no_round_of_a_very_large_case_is_large():
-    oracle = Oracle(believe=believed)
-    result = run_case(
-        make_case(MonitorSettings(negatives=5), *facts(1100)), oracle, oracle.keep
-    )
-    assert len(result.table.rows) == 1100
-    # 3 frames, 7 contexts in the facts, and the anchor: two requests each.
-    assert [len(asked) // 22 for asked in oracle.rounds] == [1024, 76]
-
-
-def test_a_fact_that_cannot_be_asked_stops_a_case_before_its_first_stretch(monkeypatch):
-    monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, 1))
-    oracle = Oracle()
-    poor = dataclasses.replace(FRANCE, negatives=())
-    with pytest.raises(SuiteError, match="found P36-FR with 0"):
-        run_case(make_case(MonitorSettings(), NORWAY, poor), oracle, oracle.keep)
-    assert oracle.rounds == []

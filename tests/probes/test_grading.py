@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.probes import grading, run_case
 from pytest_kbrel.probes.grading import judged
 from pytest_kbrel.probes.prompts import verdict
@@ -98,20 +97,6 @@ def test_the_judge_decides_about_the_rest(said, label, rule):
     )
     assert (verdicts[FRANCE.id].label, verdicts[FRANCE.id].rule) == (label, rule)
     assert verdicts[NORWAY.id].rule == "equal"
-
-
-def test_a_judge_that_fails_is_an_error_of_that_fact_and_no_verdict():
-    _, verdicts = rounds(
-        case_of(FRANCE, NORWAY),
-        {FRANCE.id: "Lutetia", NORWAY.id: "Kristiania"},
-        Failed(error="429"),
-        reply("correct"),
-    )
-    assert verdicts[NORWAY.id].label == "correct"
-    with pytest.raises(ResponseError, match=r"P36-FR \(judge\): 429"):
-        verdicts[FRANCE.id]
-    with pytest.raises(KeyError, match="nobody"):
-        verdicts["nobody"]
 
 
 def test_a_probe_turns_it_into_an_error_and_asks_in_a_second_round():

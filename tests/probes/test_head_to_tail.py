@@ -22,7 +22,7 @@ from tests.probes.conftest import FRANCE, Oracle, make_case
         ("Unsure.", "uninformative", (0, 1, 0, 0, 0, 0, 0)),
         ("", "uninformative", (0, 1, 0, 0, 0, 0, 0)),
         # A soft score for a missing answer would break A + H + M = 1.
-        ("I am not sure, Paris", "uninformative", (0, 1, 0, 0, 0, 0, 0)),
+        ("I am not sure, but it may be Paris", "uninformative", (0, 1, 0, 0, 0, 0, 0)),
     ],
 )
 def test_an_answer_is_right_wrong_or_missing(answer, label, values):

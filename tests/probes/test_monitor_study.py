@@ -121,20 +121,6 @@ def step_by_step(request: GenerateRequest) -> Generated:
     )
 
 
-def test_the_published_variant_generates_everything_the_same_way():
-    oracle = Oracle(say=step_by_step)
-    settings = dataclasses.replace(FULL, variant="published")
-    measured = figures(run_case(make_case(settings, FRANCE), oracle, oracle.keep).table)
-    assert {
-        request.num_beams for requests in oracle.rounds for request in requests
-    } == {5}
-    assert sum(map(len, oracle.rounds)) == 12
-    # Steps are for the cells whose probabilities count.
-    assert sum(request.steps for requests in oracle.rounds for request in requests) == 6
-    assert (measured["calls_monitor"], measured["calls_study"]) == (6, 12)
-    assert measured["accuracy_avg"] == pytest.approx(7 / 12)
-
-
 def test_a_dropped_fact_is_not_studied_and_costs_are_those_of_kept_facts():
     def only_france(request):
         return (

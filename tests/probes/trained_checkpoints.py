@@ -14,7 +14,7 @@ import torch
 import transformers as tf
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from pytest_kbrel.models.hf.loading import quiet
+from pytest_kbrel.models.pretrained import quiet
 
 FRAMES = (
     "Which town rules [X]?",

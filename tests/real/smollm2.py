@@ -14,7 +14,7 @@ import peft
 import torch
 import transformers
 
-from pytest_kbrel.models.hf.loading import quiet
+from pytest_kbrel.models.pretrained import quiet
 from pytest_kbrel.probes.prompts import QA, template
 from pytest_kbrel.reference.derive import quantise
 from tests.models.openai.gguf_files import write_as_floats

@@ -16,6 +16,7 @@ from pytest_kbrel.records import (
     Waiver,
 )
 from pytest_kbrel.reports.phrases import STOPPED
+from tests.made_cases import told
 
 SUITE = "suites/world.kb.yaml"
 HOSTILE = (
@@ -108,7 +109,9 @@ def small():
         rule="max_drop",
         bound=0.02,
         verdict="fail",
-        reason="significantly worse than reference and by more than the tolerance",
+        reasons=told(
+            "significantly worse than reference and by more than the tolerance"
+        ),
         line=17,
     )
     passed = GateResult(
@@ -116,7 +119,7 @@ def small():
         rule="max",
         bound=0.6,
         verdict="pass",
-        reason="0.412 is within 0.6",
+        reasons=told("0.412 is within 0.6"),
         line=16,
     )
     cases = (
@@ -168,7 +171,7 @@ def small():
                 replace(
                     drop,
                     verdict="inconclusive",
-                    reason="the drop may be 0.06; 400 facts would decide",
+                    reasons=told("the drop may be 0.06; 400 facts would decide"),
                 ),
             ),
         ),
@@ -237,7 +240,7 @@ def rich():
         rule="recovery",
         bound=0.98,
         verdict="pass",
-        reason="anchor_prob recovered 0.993 of the baseline",
+        reasons=told("anchor_prob recovered 0.993 of the baseline"),
         observed=0.993,
         low=0.981,
         high=1.004,
@@ -331,7 +334,7 @@ def hostile():
             rule="recovery",
             bound=0.98,
             verdict="not comparable",
-            reason=say(at + 4),
+            reasons=told(say(at + 4)),
             line=3,
         )
         cases.append(

@@ -40,7 +40,7 @@ def gate(verdict="fail", metric="monitor", **more):
         "rule": "max",
         "bound": 0.1,
         "verdict": verdict,
-        "reason": "why",
+        "reasons": (),
         **more,
     }
     return GateResult(**given)

@@ -7,6 +7,7 @@ import pytest
 from pytest_kbrel.records import GateResult, MetricValue, Waiver
 from pytest_kbrel.reports.junit import case_properties, suite_properties, xml_text
 from pytest_kbrel.reports.terminal import failure_text
+from tests.made_cases import told
 
 
 def gate(**more):
@@ -15,7 +16,7 @@ def gate(**more):
         "rule": "min",
         "bound": 0.5,
         "verdict": "fail",
-        "reason": "why",
+        "reasons": told("why"),
     }
     return GateResult(**{**given, **more})
 
@@ -80,7 +81,7 @@ def test_a_failure_keeps_to_its_lines(make_case):
         suite=bad,
         gates=(
             gate(metric=bad, rule="max_drop", line=1),
-            gate(metric="none", verdict="invalid", reason=bad),
+            gate(metric="none", verdict="invalid", reasons=told(bad)),
         ),
         errors=(bad,),
     )

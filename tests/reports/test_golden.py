@@ -31,6 +31,7 @@ from pytest_kbrel.reports.junit import write_junit
 from pytest_kbrel.reports.markdown import summary_markdown
 from pytest_kbrel.reports.terminal import terminal_lines
 from pytest_kbrel.reports.terminal.failure import failure_text
+from tests.made_cases import told
 from tests.made_comparisons import comparison_of
 from tests.plugin.conftest import KNOWS, OVERCONFIDENT, SUITE, mini_suite
 from tests.reports.conftest import case, fingerprint, metric, rich
@@ -71,7 +72,7 @@ def red():
         rule="max_drop",
         bound=0.02,
         verdict="fail",
-        reason="monitor rose by 0.031",
+        reasons=told("monitor rose by 0.031"),
         observed=0.031,
         low=0.01,
         high=0.052,
@@ -94,13 +95,18 @@ def red():
         gates=(
             replace(
                 gate,
-                reason="it fell; about 400 facts would decide, were it the same",
+                reasons=told(
+                    "it fell; about 400 facts would decide, were it the same",
+                    needed=400,
+                ),
                 observed=0.02,
                 low=-0.02,
                 high=0.06,
                 unchanged=0.04,
             ),
-            replace(gate, metric="missing", rule="max", bound=0.3, reason="unsure"),
+            replace(
+                gate, metric="missing", rule="max", bound=0.3, reasons=told("unsure")
+            ),
         ),
         looks=Looks(taken=2, of=10, asked=120, facts=600),
         settings=(("language", "sw (no rules)"),),
@@ -119,7 +125,7 @@ def red():
         rule="above_control",
         bound=0.7,
         verdict="fail",
-        reason="c_correct is 0.600 above its control",
+        reasons=told("c_correct is 0.600 above its control"),
         observed=0.6,
     )
     seen = replace(
@@ -166,7 +172,9 @@ def paper():
     failed, passed, *_ = red().cases
     values = tuple(replace(one, unpaired=True) for one in failed.metrics)
     failed = replace(failed, metrics=values, lost=(), gained=(), moved=())
-    lacks = (replace(passed.gates[0], verdict="no baseline", reason="it has none"),)
+    lacks = (
+        replace(passed.gates[0], verdict="no baseline", reasons=told("it has none")),
+    )
     lacking = replace(passed, verdict="no baseline", gates=lacks, lost=(), waiver=None)
     return replace(red(), baseline="published/x/y", cases=(failed, lacking))
 

@@ -10,6 +10,7 @@ from pytest_kbrel.reports.html.distributions import fact_plots
 from pytest_kbrel.reports.html.page import environment, report_html
 from pytest_kbrel.reports.html.plots import figure_plots, forest
 from pytest_kbrel.reports.html.svg import Plot, Point
+from tests.made_cases import told
 
 MONITOR = (
     "kept",
@@ -96,7 +97,9 @@ def test_differences_are_turned_towards_what_is_better(
         name="x", better=better, value=0.4, n=9, baseline=0.5, delta=-0.1,
         delta_low=-0.2, delta_high=-0.05,
     )  # fmt: skip
-    gate = GateResult(metric="x", rule=rule, bound=0.05, verdict="fail", reason="why")
+    gate = GateResult(
+        metric="x", rule=rule, bound=0.05, verdict="fail", reasons=told("why")
+    )
     case = make_case("monitor", "P1", "fail", (moved,), gates=(gate,))
     ((row,), _) = forest(replace(small_run, cases=(case,)))
     assert (row.at, (row.low, row.high), row.allowed) == (at, ends, allowed)

@@ -25,7 +25,7 @@ from pytest_kbrel.reports.json_report import (
 def test_comparisons_are_counted_as_they_were_planned_and_made(
     counted, ps, note, small_run
 ):
-    plain = GateResult(metric="m", rule="max_drop", bound=0, verdict="pass", reason="")
+    plain = GateResult(metric="m", rule="max_drop", bound=0, verdict="pass")
     gates = (plain, *(replace(plain, p=p) for p in ps))
     run = replace(
         small_run,

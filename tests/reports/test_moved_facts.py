@@ -28,7 +28,7 @@ def gates(verdict="fail"):
         "bound": 0.05,
         "verdict": verdict,
         "observed": 0.2,
-        "reason": "it fell",
+        "reasons": (),
     }
     return tuple(
         GateResult(metric=metric, **rest) for metric in ("monitor", "accuracy")

@@ -6,6 +6,7 @@ import pytest
 
 from pytest_kbrel.records import GateResult, Share, Waiver
 from pytest_kbrel.reports import phrases
+from tests.made_cases import told
 
 
 def gate(**more):
@@ -14,7 +15,7 @@ def gate(**more):
         "rule": "min",
         "bound": 0.5,
         "verdict": "inconclusive",
-        "reason": "why",
+        "reasons": told("why"),
     }
     return GateResult(**{**given, **more})
 
@@ -109,7 +110,7 @@ def test_notes_keep_to_one_line(small_run, case):
     unsure = replace(
         case, id=bad, suite=bad, verdict="inconclusive", expired=(given,), errors=(bad,)
     )
-    unsure = replace(unsure, gates=(gate(metric=bad, reason=bad),))
+    unsure = replace(unsure, gates=(gate(metric=bad, reasons=told(bad)),))
     run = replace(
         small_run,
         cases=(unsure,),

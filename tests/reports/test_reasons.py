@@ -7,6 +7,7 @@ import pytest
 from pytest_kbrel.records import GateResult, MetricValue, Waiver
 from pytest_kbrel.reports.formatting import metric_title
 from pytest_kbrel.reports.reasons import case_reason, deciding, gate_reason, natural
+from tests.made_cases import told
 
 
 def gate(**more):
@@ -15,7 +16,7 @@ def gate(**more):
         "rule": "max_drop",
         "bound": 0.05,
         "verdict": "fail",
-        "reason": "why",
+        "reasons": told("why"),
     }
     return GateResult(
         **{**given, "observed": 0.74, "low": 0.675, "high": 0.796, **more}

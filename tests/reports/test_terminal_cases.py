@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from pytest_kbrel.records import GateResult, MetricValue, Outcome, Table
 from pytest_kbrel.reports.terminal import terminal_lines
+from tests.made_cases import told
 
 
 def body(run, width=80, verbosity=0):
@@ -32,7 +33,7 @@ def answered(*rows):
 def dropped(make_case, part, value, verdict="fail", **more):
     gate = GateResult(
         metric="accuracy", rule="max_drop", bound=0.05, verdict=verdict,
-        reason="x; about 90 facts would decide, were it so", observed=0.9 - value, low=0.1, high=0.2,
+        reasons=told("x", needed=90), observed=0.9 - value, low=0.1, high=0.2,
     )  # fmt: skip
     figure = MetricValue(
         name="accuracy", better="higher", value=value, baseline=0.9, delta=value - 0.9

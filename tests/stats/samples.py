@@ -48,28 +48,3 @@ def pooled(parts: Any) -> Any:
 def paired_difference(*of: Any, **how: Any) -> stats.Difference:
     """Compare two samples with a statistic, and perhaps a share of the baseline."""
     return stats.paired_difference(stats.Comparison(*of, **how))
-
-
-def bootstrap(
-    terms: Sequence[tuple[float, Sample]],
-    statistic: stats.Statistic,
-    *,
-    seed: int,
-    draws: int = 2000,
-) -> list[float]:
-    """Return the percentile interval of the weighted sum of ``statistic``, the same facts drawn in all terms."""
-    rng = np.random.default_rng(seed)
-    first = terms[0][1]
-    times = rng.multinomial(first.n, np.full(first.n, 1 / first.n), size=draws)
-    drawn = sum(
-        weight
-        * statistic(
-            [
-                (times[:, rows] @ values, times[:, rows].sum(axis=1))
-                for rows, values in zip(one.clusters, one.values, strict=True)
-            ]
-        )
-        for weight, one in terms
-    )
-    low, high = np.nanquantile(drawn, [0.025, 0.975])
-    return [float(low), float(high)]

@@ -15,7 +15,6 @@ from pytest_kbrel.stats.drop_tests import sign_flip
 from pytest_kbrel.stats.estimates import FRAGILE, SIGN_TEST, TOO_FEW
 from pytest_kbrel.stats.paired_rates import mcnemar, rate_recovery
 from tests.stats.samples import (
-    bootstrap,
     macro,
     mean,
     paired_difference,
@@ -75,29 +74,6 @@ def test_the_sign_flip_test_of_equal_steps_is_mcnemars(down: int, up: int) -> No
     assert sign_flip(steps) == pytest.approx(mcnemar(down, up))
 
 
-def test_both_tests_agree_where_one_takes_over_from_the_other() -> None:
-    rng = RNG(3)
-    before = np.zeros(200)
-    for shift in (-0.6, -0.3, 0.0, 0.3):
-        after = before.copy()
-        after[:16] += rng.normal(shift, 0.7, 16)
-        result = paired_difference(sample(after), sample(before), mean, better="higher")
-        exact = result.tests[0](0.0)
-        t_test = scipy.stats.ttest_rel(after, before, alternative="less").pvalue
-        assert exact == pytest.approx(t_test, rel=0.35)
-
-
-def test_the_difference_of_ratios_agrees_with_a_paired_bootstrap() -> None:
-    rng = RNG(2)
-    before = rng.beta([2, 3], [3, 2], size=(150, 2))
-    after = np.clip(before + rng.normal(0.03, 0.1, size=(150, 2)), 0, 1)
-    result = paired_difference(
-        sample(after), sample(before), quotient, better="lower"
-    ).estimate
-    drawn = bootstrap([(1.0, sample(after)), (-1.0, sample(before))], quotient, seed=5)
-    assert (result.low, result.high) == pytest.approx(drawn, abs=0.01)
-
-
 def test_pairing_over_several_cases() -> None:
     rng = RNG(3)
     before = [rng.normal(size=n) for n in (12, 20)]
@@ -136,105 +112,6 @@ def test_facts_in_several_cases_have_obuchowskis_variance() -> None:
     assert result.flips is None
 
 
-def test_the_interval_is_bonett_and_prices_where_steps_are_whole() -> None:
-    """Bonett and Price 2012, with t for z: as for a rate, had it to be treated as a figure of any kind."""
-    for n, down, up in ((100, 6, 2), (400, 3, 9)):
-        before = np.array([1.0] * down + [0.0] * (n - down))
-        after = np.array([0.0] * down + [1.0] * up + [0.0] * (n - down - up))
-        result = paired_difference(
-            sample(after), sample(before), mean, better="higher", bounds=(0, 1)
-        )
-        worse, better = (down + 1) / (n + 2), (up + 1) / (n + 2)
-        half = scipy.stats.t.ppf(0.975, n - 1) * math.sqrt(
-            (worse + better - (better - worse) ** 2) / (n + 2)
-        )
-        assert (result.estimate.low, result.estimate.high) == pytest.approx(
-            (better - worse - half, better - worse + half)
-        )
-
-
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
-def test_equal_runs_do_not_differ_and_still_are_no_certainty(
-    values: list[float],
-) -> None:
-    result = paired_difference(
-        sample(values), sample(values), mean, better="higher", bounds=(0, 1)
-    )
-    estimate, n = result.estimate, len(values)
-    assert (estimate.value, result.p, estimate.note) == (0, 0.5, stats.UNCHANGED)
-    t = scipy.stats.t.ppf(0.975, n - 1)
-    margin = min(t * 1.959964 / (n + 2), 1.0)
-    assert (estimate.low, estimate.high) == pytest.approx((-margin, margin))
-
-
-def test_unchanged_without_bounds_has_no_interval() -> None:
-    result = paired_difference(
-        sample([0.5] * 9), sample([0.5] * 9), mean, better="lower"
-    )
-    assert (result.estimate.value, result.estimate.low, result.estimate.high) == (
-        0,
-        None,
-        None,
-    )
-    assert (result.p, stats.detectable(result, 0.0, 0.05), result.estimate.note) == (
-        0.5,
-        None,
-        stats.UNCHANGED,
-    )
-
-
-@given(st.lists(st.floats(0, 1), min_size=3, max_size=30), st.floats(-1, 0))
-def test_the_first_change_never_narrows_the_interval_on_its_side(
-    values: list[float], step: float
-) -> None:
-    before = sample(values)
-    none = paired_difference(
-        before, before, mean, better="higher", bounds=(-1, 1)
-    ).estimate
-    one = paired_difference(
-        sample([values[0] + step, *values[1:]]),
-        before,
-        mean,
-        better="higher",
-        bounds=(-1, 1),
-    ).estimate
-    assert one.low <= none.low + 1e-9  # type: ignore[operator]
-
-
-@given(st.integers(0, 10_000), st.integers(3, 40))
-def test_worse_one_way_is_better_the_other_way(seed: int, n: int) -> None:
-    rng = RNG(seed)
-    before, after = rng.random(n), rng.random(n)
-    one = paired_difference(sample(after), sample(before), mean, better="higher")
-    other = paired_difference(sample(before), sample(after), mean, better="higher")
-    first, second = one.tests[0](0.0), other.tests[0](0.0)
-    assert first is not None
-    assert second is not None
-    assert first + second == pytest.approx(1)
-    # The largest of several tests' p is no surer of a direction than the first.
-    assert one.p >= first - 1e-12  # type: ignore[operator]
-    assert one.estimate.value == pytest.approx(-other.estimate.value)  # type: ignore[operator]
-    assert one.estimate.low == pytest.approx(-other.estimate.high)  # type: ignore[operator]
-
-
-@given(st.integers(0, 10_000), st.integers(0, 25))
-def test_one_fact_more_that_is_lost_never_looks_better(seed: int, changed: int) -> None:
-    rng = RNG(seed)
-    before = rng.random(30)
-    after = before.copy()
-    after[:changed] = rng.random(changed)
-    further = after.copy()
-    row = int(rng.integers(30))
-    further[row] = before[row] - 1.0
-    result = [
-        paired_difference(
-            sample(v), sample(before), mean, better="higher", bounds=(0, 1)
-        )
-        for v in (after, further)
-    ]
-    assert result[1].estimate.low <= result[0].estimate.low + 1e-9  # type: ignore[operator]
-
-
 THIRDS = st.sampled_from([0.0, 1 / 3, 2 / 3, 1.0])
 # Each fact before and after: many changed, or hardly any.
 STEPS = st.lists(
@@ -252,23 +129,6 @@ def over_cases(steps: list[tuple[float, float]], *cases: list[int]) -> stats.Dif
         for run in (0, 1)
     )
     return paired_difference(after, before, pooled, better="higher", bounds=(0, 1))
-
-
-@given(STEPS, st.randoms(use_true_random=False))
-def test_the_order_of_the_facts_does_not_matter(
-    steps: list[tuple[float, float]], shuffler: Random
-) -> None:
-    places = list(range(len(steps)))
-    whole = over_cases(steps, places)
-    shuffler.shuffle(places)
-    shuffled = over_cases(steps, places)
-    assert dataclasses.asdict(shuffled.estimate) == pytest.approx(
-        dataclasses.asdict(whole.estimate)
-    )
-    assert (shuffled.p, shuffled.spread) == (
-        pytest.approx(whole.p),
-        pytest.approx(whole.spread),
-    )
 
 
 @given(STEPS, st.randoms(use_true_random=False), st.integers(0, 36))
@@ -323,21 +183,6 @@ def test_facts_cut_into_two_cases_differ_from_them_in_one_by_the_variance_alone(
         )
 
 
-@pytest.mark.parametrize("step", [0.001, 0.1, 1.0])
-@pytest.mark.parametrize("size", [2, 3, 5])
-def test_one_change_in_a_small_case_is_as_one_in_a_large_case(
-    size: int, step: float
-) -> None:
-    """A t of a single degree of freedom would make the interval six times as wide."""
-    steps = [(0.0, 0.0)] * 29 + [(step, 0.0)]
-    places = list(range(30))
-    large = over_cases(steps, places).estimate
-    small = over_cases(steps, places[:-size], places[-size:])
-    assert small.estimate.se == pytest.approx(large.se)
-    widths = [e.high - e.low for e in (small.estimate, large)]  # type: ignore[operator]
-    assert 1 <= widths[0] / widths[1] + 1e-9 <= 1.14
-
-
 def test_one_fact_decides_nothing() -> None:
     result = paired_difference(sample([0.0]), sample([1.0]), mean, better="higher")
     assert (result.estimate.value, result.estimate.low, result.p) == (-1.0, None, None)
@@ -356,17 +201,6 @@ def test_all_facts_moved_alike_is_judged_by_the_sign_test(n: int) -> None:
         sample([0.5] * n), sample([0.0] * n), mean, better="higher", bounds=(0, 1)
     )
     assert gained.tests[0](0.0) == pytest.approx(1 - 0.5 ** (n + 1), abs=0)
-
-
-@pytest.mark.parametrize("statistic", [pooled, macro])
-@pytest.mark.parametrize("n", [5, 20])
-def test_one_case_lost_as_a_whole_and_one_gained_are_no_unchanged_run(
-    n: int, statistic: stats.Statistic
-) -> None:
-    before, after = sample([0.5] * n, [0.5] * n), sample([0.0] * n, [1.0] * n)
-    result = paired_difference(after, before, statistic, better="higher", bounds=(0, 1))
-    assert (result.estimate.value, result.p) == (pytest.approx(0), pytest.approx(0.5))
-    assert result.estimate.note == SIGN_TEST
 
 
 @pytest.mark.parametrize("better", ["higher", "lower"])
@@ -399,14 +233,6 @@ def test_cases_that_each_moved_as_a_whole_are_set_off_against_each_other(
     assert 0.2 < exact < 0.3
 
 
-def test_three_facts_lost_of_three_are_too_few_for_a_direction() -> None:
-    result = paired_difference(
-        sample([0.0] * 3), sample([0.5] * 3), mean, better="higher"
-    )
-    assert result.tests[0](0.0) == 0.0625
-    assert result.estimate.low < 0 < result.estimate.high  # type: ignore[operator]
-
-
 def test_undefined_in_the_baseline_is_no_difference() -> None:
     result = paired_difference(
         sample([[0.5, 1.0]] * 3), sample([[0.0, 0.0]] * 3), quotient, better="lower"
@@ -428,34 +254,6 @@ def test_a_difference_that_rests_on_one_fact_has_no_interval() -> None:
     )
     assert (result.estimate.value, result.p) == (pytest.approx(-0.2), None)
     assert result.estimate.note == FRAGILE
-
-
-def test_the_detectable_drop_is_detected_with_80_percent_power() -> None:
-    rng = RNG(4)
-    n, sd, alpha = 60, 0.5, 0.01
-    result = 0
-    for _ in range(400):
-        noise = rng.normal(0, sd, n)
-        difference = paired_difference(
-            sample(noise), sample(np.zeros(n)), mean, better="higher"
-        )
-        mde = stats.detectable(difference, 0.0, alpha)
-        assert mde is not None
-        shifted = paired_difference(
-            sample(noise - mde), sample(np.zeros(n)), mean, better="higher"
-        )
-        assert shifted.p is not None
-        result += shifted.p < alpha
-    assert 0.74 <= result / 400 <= 0.86
-
-
-def test_facts_needed_would_indeed_decide() -> None:
-    needed = stats.facts_needed(0.02, 0.03, 100, 0.025)
-    assert needed == math.ceil(100 * (1.959964 * 0.03 / 0.02) ** 2)
-    assert stats.facts_needed(0.0, 0.03, 100, 0.025) is None
-    assert stats.facts_needed(1e-9, 0.03, 100, 0.025) is None
-    assert stats.facts_needed(1e-200, 0.03, 100, 0.025) is None
-    assert stats.facts_needed(1.0, 0.03, 100, 0.025) == 101
 
 
 @pytest.mark.parametrize(("better", "share"), [("higher", 0.9), ("lower", 1 / 0.9)])

@@ -58,14 +58,6 @@ def test_tests_that_were_not_possible_stay_none_and_do_not_count(
         assert [p for p in result if p is not None] == list(adjust(given_ps))
 
 
-@given(st.lists(P, max_size=20), st.randoms())
-def test_each_p_value_keeps_its_place(ps: list[float], random: object) -> None:
-    order = list(range(len(ps)))
-    random.shuffle(order)  # type: ignore[attr-defined]
-    for adjust in (stats.holm, stats.benjamini_hochberg):
-        assert list(adjust([ps[i] for i in order])) == [adjust(ps)[i] for i in order]
-
-
 def test_holm_lies_between_bonferroni_and_nothing() -> None:
     assert stats.holm([0.01, 0.04, 0.03]) == pytest.approx((0.03, 0.06, 0.06))
     assert stats.benjamini_hochberg([0.01, 0.04, 0.03]) == pytest.approx(
@@ -94,8 +86,3 @@ def test_hommel_agrees_with_statsmodels(ps: list[float]) -> None:
 @given(st.lists(P, min_size=1, max_size=12))
 def test_no_gate_is_surer_than_its_case(ps: list[float]) -> None:
     assert min(stats.hommel(ps)) >= stats.simes(ps)
-
-
-def test_a_case_may_be_rejected_where_no_single_gate_is() -> None:
-    assert stats.simes([0.006, 0.0066, 1.0]) < 0.01
-    assert min(stats.hommel([0.006, 0.0066, 1.0])) > 0.01

@@ -9,7 +9,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from statsmodels.stats.contingency_tables import mcnemar as their_mcnemar
-from statsmodels.stats.proportion import confint_proportions_2indep
 
 from pytest_kbrel import stats
 from pytest_kbrel.stats import Flips
@@ -17,7 +16,6 @@ from pytest_kbrel.stats.estimates import TOO_FEW
 from pytest_kbrel.stats.paired_rates import (
     mcnemar,
     rate_difference,
-    rate_mde,
     rate_recovery,
     tango,
 )
@@ -59,15 +57,6 @@ def test_the_mid_p_is_the_exact_p_less_half_the_probability_of_what_was_found(
     two_sided = their_mcnemar(table, exact=True).pvalue
     larger = mcnemar(max(worse, better), min(worse, better)) + result / 2
     assert min(2 * larger, 1.0) == pytest.approx(two_sided)
-
-
-def test_over_many_flips_it_is_the_chi_square_test() -> None:
-    chi2 = their_mcnemar([[0, 560], [500, 0]], exact=False, correction=False)
-    assert 2 * mcnemar(560, 500) == pytest.approx(chi2.pvalue, rel=0.01)
-
-
-def test_without_flips_nothing_speaks_for_either_side() -> None:
-    assert mcnemar(0, 0) == 0.5
 
 
 def score(of: Flips, difference: float) -> float:
@@ -129,12 +118,6 @@ def test_all_facts_lost() -> None:
     assert compared(flips(50, 0, 0, 0)).p == pytest.approx(0.5**51)
 
 
-def test_uncorrelated_rates_have_nearly_the_interval_for_independent_ones() -> None:
-    low, high = tango(400, 84, 36)
-    theirs = confint_proportions_2indep(88, 400, 136, 400, method="newcomb")
-    assert (low, high) == pytest.approx(theirs, abs=0.01)
-
-
 @given(FLIPS)
 def test_candidate_and_baseline_exchanged_mirror_the_interval(
     counts: tuple[int, int, int, int],
@@ -148,34 +131,6 @@ def test_candidate_and_baseline_exchanged_mirror_the_interval(
     assert one.p + other.p == pytest.approx(1)  # type: ignore[operator]
     as_low = compared(of, better="lower")
     assert (as_low.p, as_low.flips) == (other.p, of.mirrored)
-
-
-@given(FLIPS.filter(lambda counts: counts[1] or counts[2] or counts[3]))
-def test_one_more_lost_fact_never_looks_better(
-    counts: tuple[int, int, int, int],
-) -> None:
-    """A fact gained, kept or wrong in both runs is lost instead (what was wrong before was right then)."""
-    down, up, both, neither = counts
-    before = compared(flips(*counts))
-    for fewer in ((down + 1, up - 1, both, neither), (down + 1, up, both - 1, neither)):
-        if min(fewer) < 0:
-            continue
-        after = compared(flips(*fewer))
-        assert after.p <= before.p  # type: ignore[operator]
-        assert after.estimate.low <= before.estimate.low + 1e-12  # type: ignore[operator]
-        assert after.estimate.high <= before.estimate.high + 1e-12  # type: ignore[operator]
-
-
-@given(FLIPS)
-def test_p_and_interval_do_not_contradict_each_other(
-    counts: tuple[int, int, int, int],
-) -> None:
-    result = compared(flips(*counts))
-    # Four flips down and none up are the one case of disagreement: z is 2.0, the mid-p 0.031.
-    if result.estimate.high < 0:  # type: ignore[operator]
-        assert result.p < 0.032  # type: ignore[operator]
-    if result.p < 0.02:  # type: ignore[operator]
-        assert result.estimate.high < 0  # type: ignore[operator]
 
 
 def test_facts_outside_the_rate_do_not_count() -> None:
@@ -247,34 +202,25 @@ def test_what_cannot_be_said_is_stated(of: Flips, note: str, p: float | None) ->
     assert (result.estimate.low is None) == (p is None)
 
 
-def brute_power(n: int, share: float, down: float, alpha: float) -> float:
-    total = 0.0
-    for m in range(n + 1):
-        losses = np.arange(m + 1)
-        p = (
-            scipy.stats.binom.sf(losses, m, 0.5)
-            + scipy.stats.binom.pmf(losses, m, 0.5) / 2
-        )
-        result = scipy.stats.binom.pmf(losses[p < alpha], m, down).sum()
-        total += scipy.stats.binom.pmf(m, n, share) * result
-    return total
-
-
 @pytest.mark.parametrize(
-    ("n", "changed", "alpha"), [(40, 0, 0.05), (80, 9, 0.0025), (150, 60, 1e-4)]
+    ("of", "alpha"), [(flips(10, 10, 100, 80), 0.01), (flips(3, 2, 300, 95), 0.0025)]
 )
-def test_the_detectable_drop_has_80_percent_power(
-    n: int, changed: int, alpha: float
+def test_a_drop_that_is_detectable_is_found_in_four_runs_of_five(
+    of: Flips, alpha: float
 ) -> None:
-    drop = rate_mde(n, changed, alpha)
+    """It is a closed form, which asks for more where few facts flip."""
+    drop = stats.detectable(compared(of), 0.0, alpha)
     assert drop is not None
-    for of, high in ((drop, True), (drop - 0.01, False)):
-        share = max(changed / n, of)
-        assert (brute_power(n, share, (share + of) / (2 * share), alpha) >= 0.8) == high
+    share = max((of.down + of.up) / of.n, drop)
+    rng = np.random.default_rng(0)
+    drawn = rng.multinomial(
+        of.n, [(share + drop) / 2, (share - drop) / 2, 1 - share], size=2000
+    )
+    found = np.mean([mcnemar(down, up) < alpha for down, up, _ in drawn])
+    assert found > 0.79
 
 
 def test_no_drop_is_detectable_in_five_facts_at_a_small_level() -> None:
-    assert rate_mde(5, 0, 0.0025) is None
     assert stats.detectable(compared(flips(0, 0, 5, 0)), 0.0, 0.0025) == math.inf
 
 
@@ -344,45 +290,6 @@ def _constrained(of: Flips, share: float) -> float:
     return math.sqrt(share * (share * (both + down) - both + down) / of.n)
 
 
-@pytest.mark.parametrize("comparisons", [1, 20, 200])
-def test_no_flip_rate_makes_more_false_alarms_than_a_session_may_have(
-    comparisons: int,
-) -> None:
-    """Over all numbers of flips, Poisson with any mean: at least 4.9 and at most 5.01 % where it is worst."""
-    alpha = stats.sidak(comparisons)
-    most = 700
-    chances = []
-    for flips in range(most):
-        guess = max(0, int(scipy.stats.binom.isf(alpha, flips, 0.5)) - 3)
-        needed = next(
-            (b for b in range(guess, flips + 1) if mcnemar(b, flips - b) < alpha),
-            None,
-        )
-        chances.append(
-            0.0 if needed is None else scipy.stats.binom.sf(needed - 1, flips, 0.5)
-        )
-    worst = max(
-        scipy.stats.poisson.pmf(np.arange(most), mean) @ np.array(chances)
-        for mean in np.geomspace(0.5, 500, 60)
-    )
-    assert 0.048 < 1 - (1 - worst) ** comparisons < 0.0501
-
-
-@pytest.mark.parametrize(
-    ("n", "down", "up"), [(100, 0.05, 0.03), (300, 0.02, 0.02), (100, 0.1, 0.1)]
-)
-def test_the_coverage_of_tangos_interval(n: int, down: float, up: float) -> None:
-    counts = [(d, u) for d in range(30) for u in range(30)]
-    weights = scipy.stats.multinomial.pmf(
-        [(d, u, n - d - u) for d, u in counts], n, [down, up, 1 - down - up]
-    )
-    assert weights.sum() > 0.999
-    held = [
-        low <= up - down <= high for low, high in (tango(n, d, u) for d, u in counts)
-    ]
-    assert 0.93 <= weights @ np.array(held) <= 0.97
-
-
 def test_the_standard_error_of_a_rate_difference_is_that_of_the_wider_side() -> None:
     for of in (
         flips(9, 2, 30, 10),
@@ -411,12 +318,6 @@ def test_one_fact_has_a_rate_difference_but_no_interval() -> None:
     two = rate_recovery(flips(0, 0, 2, 0), 0.5)
     assert (two.value, two.n, two.df) == (0.5, 2, math.inf)
     assert two.low is not None
-
-
-def test_as_many_lost_as_gained_is_no_unchanged_run() -> None:
-    result = compared(flips(3, 3, 80, 14))
-    assert (result.estimate.value, result.estimate.note, result.p) == (0.0, "", 0.5)
-    assert stats.detectable(result, 0.0, 0.01) == rate_mde(100, 6, 0.01)
 
 
 def test_a_tolerance_that_is_kept_already_is_kept_by_one_fact_more() -> None:

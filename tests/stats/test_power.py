@@ -22,7 +22,9 @@ def test_the_facts_that_decide_by_hand() -> None:
 
 def test_where_no_number_of_facts_decides_there_is_none() -> None:
     # (1.96 * 3000)^2 times 100 facts.
-    assert stats.facts_needed(1e-5, 0.03, 100, 0.025) is None
+    for distance in (0.0, 1e-5, 1e-200):
+        assert stats.facts_needed(distance, 0.03, 100, 0.025) is None
+    assert stats.facts_needed(1.0, 0.03, 100, 0.025) == 101
     assert stats.facts_to_alarm(difference(-0.1, None, 1), 0.0, 0.05) is None
     assert stats.facts_to_alarm(difference(None, None, 0), 0.0, 0.05) is None
     for distance in (0.0, -0.01):

@@ -25,10 +25,6 @@ def test_boundaries_are_those_of_the_tables(alpha: float, looks: int) -> None:
     assert boundaries(alpha, looks) == pytest.approx(expected, abs=6e-4)
 
 
-def test_one_look_is_the_fixed_test() -> None:
-    assert boundaries(0.025, 1) == pytest.approx([1.959964], abs=1e-5)
-
-
 def test_all_looks_together_spend_the_level() -> None:
     z = boundaries(0.05, 3)
     steps = np.random.default_rng(0).normal(size=(400_000, 3))

@@ -110,20 +110,6 @@ def test_without_an_interval_there_is_no_verdict() -> None:
     assert (flat.estimate.low, flat.p, flat.estimate.note) == (None, None, FLAT)
 
 
-def test_the_error_of_the_first_kind_is_kept() -> None:
-    """Rates of one and the same probability: one comparison in twenty may look significantly worse."""
-    rng = np.random.default_rng(7)
-    ours, theirs = rng.binomial(200, 0.6, 2000), rng.binomial(3000, 0.6, 2000)
-    worse = [
-        stats.unpaired_difference(
-            rate(int(a), 200), rate(int(b), 3000), better="higher"
-        ).p
-        for a, b in zip(ours, theirs, strict=True)
-    ]
-    share = np.mean([p is not None and p < 0.05 for p in worse])
-    assert 0.03 < share < 0.065
-
-
 def test_facts_that_are_all_alike_have_an_interval_by_their_number() -> None:
     # 0.05 ** (1 / 200) is 0.98513: with more than 1.487 % of other facts, 200 alike would be rarer than 5 %.
     worst = sampled(np.full(200, -1.0))

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.cli import main
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.sampling import buckets
 from pytest_kbrel.suites import load_suite
@@ -129,21 +128,6 @@ def test_predicates_are_bucketed_by_their_number_of_facts(suite_file: Write) -> 
     }
 
 
-def test_predicates_of_which_some_state_a_popularity_cannot_be_compared(
-    suite_file: Write,
-) -> None:
-    facts, relations = predicates(1, 1, stated=(", popularity: 3", ""))
-    with pytest.raises(
-        SuiteError,
-        match=r"t\.kb\.yaml:3: .*'popularity' of 'R0' and none of 'R1'; allowed",
-    ):
-        load_suite(
-            suite_file(
-                HEAD + "head_to_tail: {bucket_by: predicate}\n", facts, relations
-            )
-        )
-
-
 @pytest.mark.parametrize(
     ("gates", "message"),
     [
@@ -219,34 +203,3 @@ def test_a_fact_without_an_in_domain_example_is_counted_and_said(
         "1 of 5 facts: no other fact of the relation can be an in-domain example, so that the examples of "
         "'few-shot' are shown",
     )
-
-
-PUBLIC = (
-    Path(__file__).resolve().parents[2].parent
-    / "shared"
-    / "public-data"
-    / "head-to-tail"
-)
-
-
-@pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public files are not here")
-def test_the_buckets_of_a_public_file_are_its_own(tmp_path: Path) -> None:
-    source = PUBLIC / "head_to_tail_dbpedia.first400.json"
-    assert (
-        main(
-            [
-                "import",
-                "head-to-tail",
-                str(source),
-                "--output",
-                str(tmp_path / "facts.jsonl"),
-            ]
-        )
-        == 0
-    )
-    path = tmp_path / "t.kb.yaml"
-    path.write_text(HEAD + "head_to_tail: {prompt: zero-shot}\n", encoding="utf-8")
-    counts = {name: len(ids) for name, ids in slices(path).items()}
-    assert counts == {"open-head": 400, "open-torso": 400, "open-tail": 400}
-    path.write_text(HEAD + "head_to_tail: {bucket_by: predicate}\n", encoding="utf-8")
-    assert sum(len(ids) for ids in slices(path).values()) == 1200

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Callable
@@ -13,50 +12,18 @@ import pytest
 import yaml
 
 from pytest_kbrel.catalogue.metrics import (
-    CONTROLS,
     METRICS,
     OVERALL_METRICS,
     Metric,
 )
-from pytest_kbrel.catalogue.probes import (
-    PROBES,
-)
-from pytest_kbrel.records import Integrity
 from pytest_kbrel.suites import load_suite
 from pytest_kbrel.suites.gates import (
-    LIMITS,
     REFUSED,
     SYNONYMS,
     as_gate,
 )
 from tests.suite_schema import make_schema
 from tests.suites.examples import HEAD
-
-SAME = {
-    "min": "gte ge minimum",
-    "max": "lte le maximum",
-    "max_drop": "max_regression",
-    "recovery": "recovery_threshold min_recovery",
-}
-
-
-def test_the_words_there_are() -> None:
-    others = "max_rise max_increase max_decrease threshold min_absolute_change min_relative_change"
-    assert set(SYNONYMS) == {*" ".join(SAME.values()).split(), *others.split()}
-    assert set(REFUSED) == {
-        *(
-            "gt",
-            "lt",
-            "eq",
-            "not_eq",
-            "tolerance",
-            "rtol",
-            "atol",
-            "relative",
-            "absolute",
-        ),
-        *("greater_is_better", "higher_is_better", "weight"),
-    }
 
 
 def test_a_change_may_be_nothing_and_no_improvement() -> None:
@@ -68,59 +35,6 @@ def test_a_change_may_be_nothing_and_no_improvement() -> None:
         assert as_gate(key, -0.0, METRICS["accuracy"]) == (rule, same)
         with pytest.raises(ValueError, match=f"'{key}' must be at most 0, found 0.001"):
             as_gate(key, 0.001, METRICS["accuracy"])
-
-
-def test_the_metrics_that_have_controls() -> None:
-    assert CONTROLS == {
-        "cr": ("cr_control_majority", "cr_control_shuffled"),
-        "ncr": ("ncr_control_majority",),
-        "c_correct": ("c_correct_control_random", "c_correct_control_shuffled"),
-        "c_wrong": ("c_wrong_control_random", "c_wrong_control_shuffled"),
-        "ccr": ("ccr_control_majority", "ccr_control_random", "ccr_control_shuffled"),
-        "cwr": ("cwr_control_random", "cwr_control_shuffled"),
-        "nccr": (
-            "nccr_control_majority",
-            "nccr_control_random",
-            "nccr_control_shuffled",
-        ),
-    }
-
-
-def test_what_a_metric_needs() -> None:
-    once = dict.fromkeys(
-        ("auroc", "ece", "accuracy_at_80", "accuracy_at_50"), ("wordings", 1)
-    )
-    assert {name: dict(probe.setting_needs) for name, probe in PROBES.items()} == {
-        "monitor": {
-            **dict.fromkeys(
-                ("accuracy_wp", "accuracy_fc_pos", "accuracy_fc_neg"),
-                ("formats", "all"),
-            ),
-            **dict.fromkeys(
-                ("calls_study", "tokens_study", "saving_calls", "saving_tokens"),
-                ("study", "full"),
-            ),
-        },
-        "head_to_tail": once,
-        "questions": once,
-        "reliability": once,
-    }
-    assert {name: dict(probe.overall_needs) for name, probe in PROBES.items()} == {
-        "monitor": {},
-        "questions": {},
-        "head_to_tail": {
-            "gap": ("head", "tail"),
-            **{
-                f"accuracy_{name}": (name,)
-                for name in ("head", "torso", "tail", "top10")
-            },
-        },
-        "reliability": {
-            **dict.fromkeys(("nccr", "ncr"), ("known",)),
-            **dict.fromkeys(("ur", "iur"), ("unseen",)),
-            **dict.fromkeys(("c_wrong", "avg"), ("known", "unseen")),
-        },
-    }
 
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -201,10 +115,6 @@ def test_the_examples_of_the_documentation_are_right_by_the_schema(page: str) ->
     assert len(suites) >= 2
     for suite in suites:
         assert checks({"head_to_tail": None} | suite), suite
-
-
-def test_every_limit_can_be_stated() -> None:
-    assert tuple(LIMITS) == tuple(field.name for field in dataclasses.fields(Integrity))
 
 
 def test_a_figure_may_have_the_name_that_another_probe_gives_it(

@@ -219,8 +219,3 @@ def test_hash_seed_and_process_do_not_matter(suite_file: Write) -> None:
     ]
     assert printed[0] == printed[1] == printed[2]
     assert len(printed[0]) > 1000
-
-
-def test_importing_the_loader_imports_no_yaml() -> None:
-    code = "import sys, pytest_kbrel.suites; sys.exit('yaml' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -45,31 +45,6 @@ def test_a_duplicate_and_a_question_twice_are_no_examples(suite_file: Write) -> 
     assert "Land 0" not in {shot.subject for shot in seen}
 
 
-@pytest.mark.parametrize("key", ["owner", "expires"])
-def test_a_waiver_says_who_why_and_until_when(key: str, suite_file: Write) -> None:
-    keys = {"fact": "c3", "owner": "Ann", "reason": "known", "expires": "2030-12-31"}
-    stated = ", ".join(f"{name}: {text}" for name, text in keys.items() if name != key)
-    with pytest.raises(SuiteError, match=f"a waiver lacks the key '{key}'"):
-        load_suite(suite_file(HEAD + f"monitor:\nwaivers:\n  - {{{stated}}}\n"))
-
-
-def test_unseen_questions_are_for_a_later_day_until_that_day(suite_file: Write) -> None:
-    path = suite_file(
-        HEAD
-        + "reliability:\n  unseen: {count: 5, as_of: 2026-11-01, expires: 2028-01-01}\n"
-    )
-    days = [
-        datetime.date(2026, 10, 31),
-        datetime.date(2026, 11, 1),
-        datetime.date(2028, 1, 1),
-    ]
-    assert [len(load_suite(path, today=day).warnings) for day in days] == [1, 0, 0]
-    assert (
-        "expired on 2028-01-01"
-        in load_suite(path, today=datetime.date(2028, 1, 2)).warnings[0]
-    )
-
-
 def fact(name: str, **more: Any) -> Fact:
     return Fact(
         **{

@@ -49,10 +49,6 @@ def test_what_is_the_probes_own_is_no_change(settings_of):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            "head_to_tail:\n  prompt: 'Say it.'",
-            "prompt of head_to_tail: {question} must stand in it once",
-        ),
         ("head_to_tail:\n  prompt: few-shots", "did you mean 'few-shot'?"),
         (
             "head_to_tail:\n  prompt: 5",
@@ -65,14 +61,6 @@ def test_what_is_the_probes_own_is_no_change(settings_of):
         (
             "head_to_tail:\n  prompt: {txt: x}",
             "unknown key 'txt' in prompt of head_to_tail",
-        ),
-        (
-            "head_to_tail:\n  prompt: '{question} {question}'",
-            "must stand in it once, found 2 times",
-        ),
-        (
-            "head_to_tail:\n  prompt: '{question} {examples}'",
-            "{examples} must stand before {question}",
         ),
         (
             "head_to_tail:\n  prompt: '{examples} {examples} {question}'",
@@ -88,20 +76,8 @@ def test_what_is_the_probes_own_is_no_change(settings_of):
             "{options} must stand in it once, found nowhere",
         ),
         (
-            "reliability:\n  example_style: chat",
-            "must be one of text, turns, found 'chat'",
-        ),
-        (
-            "monitor:\n  stop: ''",
-            "stop of monitor must be a list of texts, none of them empty, found ''",
-        ),
-        (
             "monitor:\n  stop: [x, '']",
             "each of stop of monitor must be a list of texts",
-        ),
-        (
-            "monitor:\n  system: 5",
-            "system of monitor must be text, found 5 (put it in quotes if text is",
         ),
         (
             "monitor:\n  answer_cue:",

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import datetime
 import json
-import sys
-import types
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.records import Case, ReliabilitySettings, Suite
@@ -84,21 +80,6 @@ def test_an_empty_group_is_answered_with_those_that_have_facts(
             "{retrieval: tf-idf}",
             ("retrieval of reliability must be tfidf, openai/NAME", "mean 'tfidf'?"),
         ),
-        *(
-            (
-                f"{{retrieval: {spec}}}",
-                (
-                    "retrieval of reliability must be tfidf, openai/NAME, hf/NAME or a folder beside",
-                    spec,
-                ),
-            )
-            for spec in (
-                "vllm/org/name",
-                "answers/x.jsonl",
-                "scripted/model.yaml",
-                "' vllm/reference'",
-            )
-        ),
         (
             "{distractors_from: fact}",
             ("must be facts, openai/NAME", "did you mean 'facts'?"),
@@ -129,12 +110,6 @@ def test_wrong_settings(suite_file: Write, text: str, words: tuple[str, ...]) ->
     message = str(caught.value)
     assert message.startswith(f"{path}:")
     assert [word for word in words if word not in message] == []
-
-
-def test_an_encoders_folder_may_be_named_as_a_backend_is(suite_file: Write) -> None:
-    path = suite_file(HEAD + "reliability: {retrieval: vllm/encoder}\n")
-    (path.parent / "vllm" / "encoder").mkdir(parents=True)
-    assert settings_of(loaded(path)["known"]).encoder == "vllm/encoder"
 
 
 def test_a_dataset_must_be_a_name(suite_file: Write) -> None:
@@ -238,13 +213,6 @@ def test_too_few_examples_without_an_answer_left_is_an_error(suite_file: Write) 
         load_suite(path, today=datetime.date(2027, 1, 1))
 
 
-def test_invented_names_never_have_an_answer(suite_file: Write) -> None:
-    path = suite_file(HEAD + "reliability:\n" + UNSEEN)
-    late = by_slice(load_suite(path, today=datetime.date(2400, 1, 1)))["unseen"]
-    assert len(late.facts) == 30
-    assert {fact.valid_until for fact in late.facts} == {""}
-
-
 def test_when_all_has_come_to_pass_it_is_an_error(suite_file: Write) -> None:
     by_type = (
         HEAD
@@ -263,32 +231,3 @@ def test_when_all_has_come_to_pass_it_is_an_error(suite_file: Write) -> None:
         SuiteError, match=r"t\.kb\.yaml:5: all 1 questions of rel.*may have an answer"
     ):
         load_suite(path, seed=seed, limit=1, today=datetime.date(2400, 1, 1))
-
-
-def test_a_file_of_own_rules_that_is_not_there(suite_file: Write) -> None:
-    with pytest.raises(
-        SuiteError,
-        match=r"t.kb.yaml:3: uninformative must be a file, found 'mine.yaml'",
-    ):
-        load_suite(suite_file(HEAD + "uninformative: mine.yaml\nreliability:\n"))
-
-
-@pytest.mark.skipif(not settings.default.derandomize, reason="the profile draws anew")
-def test_examples_are_the_same_whatever_else_is_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs: list[list[int]] = []
-
-    @given(st.integers())
-    def draw(number: int) -> None:
-        runs[-1].append(number)
-
-    for name in ("one", "other"):
-        runs.append([])
-        draw()
-        module = types.ModuleType(name)
-        module.__file__ = str(tmp_path / f"{name}.py")
-        Path(module.__file__).write_text("NUMBERS = [2001, 2002, 2003, 2004, 2005]")
-        monkeypatch.setitem(sys.modules, name, module)
-    assert runs[0] == runs[1]
-    assert len(set(runs[0])) > 25

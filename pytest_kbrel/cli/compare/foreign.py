@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, product
 
-from pytest_kbrel import stats
 from pytest_kbrel.bounds import FIGURE
 from pytest_kbrel.catalogue.metrics import Better, Metric
 from pytest_kbrel.catalogue.verdicts import SEVERITY, worst
@@ -34,6 +33,7 @@ from pytest_kbrel.records import (
     Judgement,
     MetricValue,
     Unmatched,
+    reason,
 )
 
 _NO_CASE = ScoredCase(tables={}, higher={}, repeated={}, unscored={})
@@ -175,24 +175,25 @@ def _judge(
     for gate in gates:
         ends |= dict.fromkeys(_ends(gate, shared[gate.metric]))
     unknown = any(rows.higher is None for rows in shared.values())
-    alpha = stats.sidak(comparisons)
     figures: tuple[MetricValue, ...] = ()
     options = [_blocked(gate, shared[gate.metric]) for gate in gates]
     for end, turned in product(ends, (False, True) if unknown else (False,)):
-        measurement = _measured(shared, end, alpha=alpha, turned=turned)
+        measurement = _measured(shared, end, comparisons, turned=turned)
         figures = figures or measurement.values
-        judged = decide(gates, measurement, comparisons=comparisons)
+        judged = decide(gates, measurement)
         for of_gate, result in zip(options, judged, strict=True):
-            rows, reason = shared[result.metric], result.reason
+            rows, leading = shared[result.metric], []
             told = turned and (rows.higher is not None or result.verdict == "pass")
             if rows.obstacle or told:
                 continue
-            if rows.lost and end is not None:
-                reason = f"with {len(rows.lost)} lost rows at {rows.figure.bounds[end]:g}, {reason}"
             if turned:
                 result = dataclasses.replace(result, verdict="inconclusive")
-                reason = f"were less of it better: {reason}"
-            of_gate.append(dataclasses.replace(result, reason=reason))
+                leading = [reason("were_less")]
+            if rows.lost and end is not None:
+                at = rows.figure.bounds[end]
+                leading.append(reason("lost_rows", rows=len(rows.lost), end=at))
+            reasons = (*leading, *result.reasons)
+            of_gate.append(dataclasses.replace(result, reasons=reasons))
     return tuple(
         min(of_gate, key=lambda one: SEVERITY.index(one.verdict)) for of_gate in options
     ), figures
@@ -217,8 +218,8 @@ def _ends(gate: Gate, rows: Shared) -> tuple[int, ...]:
 def _measured(
     shared: Mapping[str, Shared],
     end: int | None,
+    comparisons: int,
     *,
-    alpha: float,
     turned: bool,
 ) -> Measurement:
     """Measure the rows that both runs have, also those lost at an ``end`` of their scores.
@@ -241,7 +242,7 @@ def _measured(
     ]
     # A gate that compares with no baseline is about the same rows: others were never there to be lost.
     tables = [pairing.candidate for pairing in pairings]
-    return measure_figures(figures, tables, pairings, alpha=alpha)
+    return measure_figures(figures, tables, pairings, comparisons=comparisons)
 
 
 def _better(higher: bool | None) -> Better:

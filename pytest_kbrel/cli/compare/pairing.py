@@ -10,12 +10,10 @@ from pytest_kbrel import __version__, stats
 from pytest_kbrel.baselines import (
     Baseline,
     BaselineCase,
-    another_tokenizer,
     case_key,
-    incomparable,
-    lacking_facts,
     listed_differences,
     read_baseline,
+    same_draw,
 )
 from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.catalogue.rules import GATE_RULES
@@ -23,15 +21,14 @@ from pytest_kbrel.catalogue.verdicts import failing
 from pytest_kbrel.cli.compare.models import probe_and_slice
 from pytest_kbrel.errors import BaselineError, KbrelError
 from pytest_kbrel.gates import (
-    Against,
+    Comparison,
     compare_case,
     decide_aggregate,
     with_family,
     with_looks_told,
 )
-from pytest_kbrel.gates.cases import obstacle_to
+from pytest_kbrel.gates.cases import under_waivers
 from pytest_kbrel.gates.rules import gate_result
-from pytest_kbrel.gates.waivers import under_waivers
 from pytest_kbrel.records import (
     NOT_KNOWN,
     AggregateCase,
@@ -173,6 +170,7 @@ def decide_outcomes(
     ``comparisons`` is the size of the family of tests, such as :func:`family_size`.
     """
     cases: list[CaseResult] = []
+    comparison = _comparison(side, baseline, comparisons)
     for case in side.cases:
         before = baseline.case(case)
         if case.verdict == "invalid" or not case.table.rows:
@@ -180,11 +178,8 @@ def decide_outcomes(
             continue
         table = before.table if isinstance(before, BaselineCase) else None
         completed = dataclasses.replace(case, table=_with_texts(case, table))
-        decided = compare_case(
-            completed,
-            [gate_of(gate) for gate in case.gates],
-            _against(side.run, baseline, [completed], comparisons),
-        )
+        gates = [gate_of(gate) for gate in case.gates]
+        decided = compare_case(completed, gates, comparison)
         cases.append(under_waivers(with_looks_told(decided), waivers_of(case)))
     for aggregate in side.aggregates:
         members = [
@@ -192,8 +187,7 @@ def decide_outcomes(
             for case in cases
             if case.suite == aggregate.suite and case.id in aggregate.members
         ]
-        against = _against(side.run, baseline, members, comparisons)
-        cases.append(decide_aggregate(aggregate, members, against))
+        cases.append(decide_aggregate(aggregate, members, comparison))
     return cases
 
 
@@ -230,51 +224,36 @@ def _obstacles(
     side: RecordedOutcomes, cases: Sequence[CaseResult], baseline: Baseline
 ) -> dict[str, str]:
     """Return why cases cannot be compared, whether they have gates or not."""
-    return {
-        case.nodeid: ": ".join(obstacle)
-        for case in cases
-        if not case.aggregate
-        and case.metrics
-        and (obstacle := obstacle_to(case, _against(side.run, baseline, [case])))
-    }
+    comparison, obstacles = _comparison(side, baseline), {}
+    for case in cases:
+        if not case.aggregate and case.metrics:
+            pairing = comparison.pairing(case)
+            pairings, missing = ([], [case.id]) if pairing is None else ([pairing], [])
+            if obstacle := comparison.obstacle([case], pairings, missing):
+                obstacles[case.nodeid] = ": ".join(obstacle)
+    return obstacles
 
 
-def _against(
-    run: Baseline,
-    baseline: Baseline,
-    cases: Sequence[CaseResult],
-    comparisons: int = 1,
-) -> Against:
-    written_by = {dict(case.settings).get("distractors_from", "") for case in cases}
-    writers = [helper for helper in run.helpers if helper.spec in written_by]
-    judged = any(
-        row.expected
-        for case in cases
-        if (probe := probe_named(case.probe)) and probe.judged
-        for row in case.table.rows
-    )
-    return Against(
+def _comparison(
+    side: RecordedOutcomes, baseline: Baseline, comparisons: int = 1
+) -> Comparison:
+    run, drawn = side.run, dict(side.run.settings)
+    return Comparison(
         baseline=baseline,
         comparisons=comparisons,
-        incomparable=incomparable(
-            run.model,
-            baseline,
-            judged=judged,
-            judge=run.judge,
-            writers=writers,
-        ),
-        another_tokenizer=another_tokenizer(run.model, baseline),
-        lacking=tuple(fact for case in cases for fact in _lacking(case, run, baseline)),
+        model=run.model,
+        judge=drawn.get("judge", ""),
+        helper={helper.spec: helper for helper in run.helpers}.get,
+        facts={
+            case.nodeid: {
+                *case.unmatched.unanswered,
+                *(row.fact_id for row in case.table.rows),
+            }
+            for case in side.cases
+            if (case.looks is None or not case.looks.early)
+            and same_draw(baseline, drawn.get("limit"), drawn.get("seed"))
+        },
     )
-
-
-def _lacking(case: CaseResult, run: Baseline, baseline: Baseline) -> tuple[str, ...]:
-    """Return the facts of the baseline that a run of the same limit and seed did not ask."""
-    if case.looks is not None and case.looks.early:
-        return ()
-    there = {*case.unmatched.unanswered, *(row.fact_id for row in case.table.rows)}
-    drawn = dict(run.settings)
-    return lacking_facts(case, there, baseline, drawn.get("limit"), drawn.get("seed"))
 
 
 def _with_texts(case: CaseResult, other: Table | None) -> Table:

@@ -9,8 +9,7 @@ from statistics import mode
 
 from pytest_kbrel.foreign import SCORE, ScoredCase, is_unbounded
 from pytest_kbrel.gates.figures import Figure, mean_figure
-from pytest_kbrel.gates.measurement import Pairing, pair
-from pytest_kbrel.gates.rules import Obstacle
+from pytest_kbrel.gates.measurement import Obstacle, Pairing, pair
 from pytest_kbrel.records import Table, record
 
 # The share of the baseline's rows that a candidate may have no score for.

@@ -1,19 +1,24 @@
-"""Tables and large JSON documents, piece by piece: the whole is never in memory."""
+"""Tables and large JSON documents, piece by piece: of neither all values are in memory."""
 
 from __future__ import annotations
 
-import codecs
 import csv
 import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pytest_kbrel.errors import MissingExtraError, SuiteError
-from pytest_kbrel.facts.located import located, open_file, require_keys, unknown
+from pytest_kbrel.facts.located import (
+    located,
+    open_file,
+    read_text,
+    require_keys,
+    unknown,
+)
 from pytest_kbrel.records import record
-from pytest_kbrel.untrusted import DEEPEST, LINE, lines, size
+from pytest_kbrel.untrusted import DEEPEST, LINE, MIB, lines, size
 
 
 def delimiter_of(path: Path) -> str:
@@ -22,7 +27,7 @@ def delimiter_of(path: Path) -> str:
     Spreadsheets write semicolons where the comma is the decimal point.
     """
     with open_file(path) as stream:
-        head = stream.readline(_CHUNK).decode("utf-8", "replace")
+        head = stream.readline(MIB).decode("utf-8", "replace")
     return max(",;\t", key=head.count)
 
 
@@ -144,7 +149,8 @@ def parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         ) from None
 
 
-_CHUNK = 1 << 20
+# A document of more is read as JSON Lines, which may be of any size.
+_LARGEST = 512 * MIB
 _SPACE = re.compile(r"[ \t\r\n]*+")
 # Where values end, and no more: the texts are parsed by who reads them.
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, strict=False)
@@ -165,57 +171,35 @@ class Element:
 def elements(path: Path, form: str) -> Iterator[Element]:
     """Yield the members of a document that is an array, or of all arrays in a document that is an object.
 
-    Members of the object that are no arrays are passed over. Memory is that of the largest member. ``form``
-    words what the file should look like. Raises ``SuiteError`` with the line where the document is broken.
+    Members of the object that are no arrays are passed over. Of the document the text is held, of its values
+    one at a time. ``form`` words what the file should look like. Raises ``SuiteError`` with the line where
+    the document is broken.
     """
-    with open_file(path) as stream:
-        scanner = _Scanner(path, stream, form)
-        opening = scanner.next_mark()
-        if opening == "[":
-            yield from scanner.array("")
-        elif opening == "{":
-            yield from scanner.members()
-        else:
-            raise scanner.error(
-                f"found {opening!r}" if opening else "the file is empty"
-            )
-        if rest := scanner.peek():
-            raise scanner.error(f"found {rest!r} behind the end of the document")
+    scanner = _Scanner(path, form)
+    opening = scanner.next_mark()
+    if opening == "[":
+        yield from scanner.array("")
+    elif opening == "{":
+        yield from scanner.members()
+    else:
+        raise scanner.error(f"found {opening!r}" if opening else "the file is empty")
+    if rest := scanner.peek():
+        raise scanner.error(f"found {rest!r} behind the end of the document")
 
 
 class _Scanner:
-    """A window of text that moves over the file."""
+    """A place in the text of a document, which moves on."""
 
-    def __init__(self, path: Path, stream: BinaryIO, form: str) -> None:
-        self.path = path
-        self.stream = stream
-        self.form = form
-        self.decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        self.text = ""
-        self.offset = 0
-        self.line = 1
+    def __init__(self, path: Path, form: str) -> None:
+        self.path, self.form = path, form
+        self.text = read_text(path, _LARGEST)
+        self.offset, self.line = 0, 1
 
     def error(self, fault: str) -> SuiteError:
         return SuiteError(f"not JSON: {fault}; {self.form}", self.path, self.line)
 
-    def more(self) -> bool:
-        """Read on and forget what lies behind; return False at the end of the file."""
-        self.text = self.text[self.offset :]
-        self.offset = 0
-        # Twice as much each time, or a long text would be looked through again and again.
-        data = self.stream.read(max(_CHUNK, 2 * len(self.text)))
-        try:
-            self.text += self.decoder.decode(data, final=not data)
-        except UnicodeDecodeError as error:
-            before = self.text.encode() + error.object[: error.start]
-            self.line += before.count(b"\n")
-            raise self.error(
-                f"not UTF-8: found byte 0x{error.object[error.start]:02x}"
-            ) from None
-        return bool(data)
-
     def pass_to(self, offset: int) -> str:
-        """Move on to an offset of the window and return what lies between, counting its lines."""
+        """Move on to an offset and return what lies between, counting its lines."""
         passed = self.text[self.offset : offset]
         self.line += passed.count("\n")
         self.offset = offset
@@ -223,14 +207,10 @@ class _Scanner:
 
     def peek(self) -> str:
         """Return the next character that is no space without taking it, ``""`` at the end."""
-        while True:
-            blank = _SPACE.match(self.text, self.offset)
-            assert blank is not None
-            self.pass_to(blank.end())
-            if self.offset < len(self.text):
-                return self.text[self.offset]
-            if not self.more():
-                return ""
+        blank = _SPACE.match(self.text, self.offset)
+        assert blank is not None
+        self.pass_to(blank.end())
+        return self.text[self.offset : self.offset + 1]
 
     def next_mark(self) -> str:
         char = self.peek()
@@ -274,23 +254,15 @@ class _Scanner:
     def value(self) -> str:
         """Take one value and return its text."""
         self.peek()
-        ended = False
-        while True:
-            fault = ""
-            try:
-                end = _DECODER.raw_decode(self.text, self.offset)[1]
-                # A number may go on behind the window, even where that ends in "e+".
-                if ended or end + 2 < len(self.text):
-                    return self.pass_to(end)
-            except json.JSONDecodeError as error:
-                fault = error.msg
-            except RecursionError:
-                raise self.error(f"nested more than {DEEPEST} levels deep") from None
-            if ended:
-                raise self.error(fault)
-            if len(self.text) - self.offset > LINE:
-                most = size(LINE)
-                raise self.error(
-                    f"one value is longer than {most}; allowed: at most {most}; {fault}"
-                )
-            ended = not self.more()
+        try:
+            end = _DECODER.raw_decode(self.text, self.offset)[1]
+        except json.JSONDecodeError as error:
+            raise self.error(error.msg) from None
+        except RecursionError:
+            raise self.error(f"nested more than {DEEPEST} levels deep") from None
+        if end - self.offset > LINE:
+            most = size(LINE)
+            raise self.error(
+                f"one value is longer than {most}; allowed: at most {most}"
+            )
+        return self.pass_to(end)

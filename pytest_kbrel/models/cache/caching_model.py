@@ -12,8 +12,8 @@ from pytest_kbrel.models.base import (
     check_probabilities,
 )
 from pytest_kbrel.models.batching import Batches
+from pytest_kbrel.models.cache.measurements import RateMeter
 from pytest_kbrel.models.cache.store import Answer, Store, digest_of, key_of
-from pytest_kbrel.models.measurements import RateMeter
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,

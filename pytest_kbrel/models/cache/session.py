@@ -9,8 +9,8 @@ from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.base import Model, ServedModel
 from pytest_kbrel.models.cache import journal
 from pytest_kbrel.models.cache.caching_model import CachingModel, new_counts
+from pytest_kbrel.models.cache.measurements import store_rates
 from pytest_kbrel.models.cache.store import FILE, Lock, Store, make_folder, network_of
-from pytest_kbrel.models.measurements import store_rates
 from pytest_kbrel.records import record
 
 # Seconds that a run waits for another one that looks whether it is alive.

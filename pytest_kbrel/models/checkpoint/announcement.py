@@ -8,7 +8,10 @@ from pathlib import Path
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.files import read_config, weight_files
-from pytest_kbrel.models.hf.spec import ModelSpec, dtype_of
+from pytest_kbrel.models.checkpoint.spec import (
+    ModelSpec,
+    dtype_of,
+)
 
 _UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 

@@ -11,8 +11,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.untrusted import parse, read_json
@@ -336,24 +337,28 @@ def digest_of_tensors(files: Iterable[Path]) -> str:
     """Return the sha256 (hex) over names, formats, shapes and bytes of all tensors of safetensors files.
 
     The same tensors in other shards, in another order or with other metadata have the same digest. Files are
-    read once, from front to back, and never held in memory. Raises :class:`ModelError` for another file.
+    read once, by several threads, and never held in memory. Raises :class:`ModelError` for another file.
     """
-    tensors: list[tuple[str, str]] = []
-    for file in files:
-        described = check_safetensors(file)
-        with file.open("rb") as stream:
-            for about, place in described:
-                stream.seek(place.start)
-                tensors.append((about, _digest(stream, len(place))))
-    return hashlib.sha256(json.dumps(sorted(tensors)).encode()).hexdigest()
+    tensors = [
+        (file, about, place)
+        for file in files
+        for about, place in check_safetensors(file)
+    ]
+    with ThreadPoolExecutor() as threads:
+        described = sorted(threads.map(_described, tensors))
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
-def _digest(stream: BinaryIO, size: int) -> str:
-    total = hashlib.sha256()
-    while size:
-        chunk = stream.read(min(size, _CHUNK))
-        if not chunk:
-            raise ValueError("it ends early")
-        total.update(chunk)
-        size -= len(chunk)
-    return total.hexdigest()
+def _described(tensor: tuple[Path, str, range]) -> tuple[str, str]:
+    """Return what a file says about a tensor, and the digest of its bytes."""
+    file, about, place = tensor
+    total, size = hashlib.sha256(), len(place)
+    with file.open("rb") as stream:
+        stream.seek(place.start)
+        while size:
+            chunk = stream.read(min(size, _CHUNK))
+            if not chunk:
+                raise ValueError("it ends early")
+            total.update(chunk)
+            size -= len(chunk)
+    return about, total.hexdigest()

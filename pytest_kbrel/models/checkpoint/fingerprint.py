@@ -22,8 +22,7 @@ from pytest_kbrel.models.checkpoint.files import (
     tokenizer_settings,
     weight_files,
 )
-from pytest_kbrel.models.hf.devices import describe_devices
-from pytest_kbrel.models.hf.spec import ModelSpec
+from pytest_kbrel.models.checkpoint.spec import ModelSpec
 from pytest_kbrel.records import Fingerprint
 
 # What is derived from a checkpoint after loading and makes its numbers coarser.
@@ -31,13 +30,21 @@ _COARSER = ("int4", "int3")
 
 
 def fingerprint(
-    spec: ModelSpec, folder: Path, model: Any, tokenizer: Any, *, adds_bos: bool
+    spec: ModelSpec,
+    folder: Path,
+    model: Any,
+    tokenizer: Any,
+    *,
+    adds_bos: bool,
+    digests: list[str] | None = None,
+    device: str,
 ) -> Fingerprint:
     """Return the fingerprint of a loaded checkpoint whose weights lie in ``folder``.
 
     ``weights_digest`` covers the tensors (an adapter's too), what of the config and of the tokenizer's own
-    can change an answer, and which tokens begin and end a text. ``derived`` names all that was done to the
-    weights while loading.
+    can change an answer, and which tokens begin and end a text. ``device`` is where it is computed,
+    ``digests`` what :func:`tensor_digests` returned, where it was called before. ``derived`` names all that
+    was done to the weights while loading.
     """
     config = {} if spec.gguf_file else read_config(folder)
     how = ",".join(f"{name}={value}" for name, value in spec.bnb_4bit)
@@ -59,11 +66,14 @@ def fingerprint(
         architecture=type(model.get_base_model() if spec.peft else model).__name__,
         parameters=int(model.num_parameters()),
         weights_digest=_weights_digest(
-            spec, folder, [*answering, *_tokenising(spec, folder)]
+            spec,
+            folder,
+            digests or tensor_digests(spec, folder),
+            [*answering, *_tokenising(spec, folder)],
         ),
         tokenizer_digest=tokenizer_digest(spec, folder, tokenizer),
         dtype=str(model.dtype).removeprefix("torch."),
-        device=describe_devices(model),
+        device=device,
         derived="+".join(name for name, is_done in changes.items() if is_done),
         chat_template=spec.chat_template,
         adds_bos=adds_bos,
@@ -128,13 +138,19 @@ def quantisation(spec: ModelSpec, config: dict[str, Any]) -> str:
     return " + ".join(methods)
 
 
-def _weights_digest(spec: ModelSpec, folder: Path, extra: list[Any]) -> str:
-    settings, adapter = (_adapter_files(spec, name) for name in ADAPTER_FILES)
-    files = [*settings, *([folder / spec.gguf_file] if spec.gguf_file else [])]
+def tensor_digests(spec: ModelSpec, folder: Path) -> list[str]:
+    """Return the digests of a checkpoint's tensors and of its adapter's; this reads all weights."""
     weights = () if spec.gguf_file else weight_files(folder)
-    return digest_of_files(
-        files, [digest_of_tensors(weights), digest_of_tensors(adapter), extra]
-    )
+    adapter = _adapter_files(spec, ADAPTER_WEIGHTS)
+    return [digest_of_tensors(files) for files in (weights, adapter)]
+
+
+def _weights_digest(
+    spec: ModelSpec, folder: Path, digests: list[str], extra: list[Any]
+) -> str:
+    files = _adapter_files(spec, ADAPTER_FILES[0])
+    files += [folder / spec.gguf_file] if spec.gguf_file else []
+    return digest_of_files(files, [*digests, extra])
 
 
 def _adapter_files(spec: ModelSpec, name: str) -> list[Path]:

@@ -20,7 +20,7 @@ from pytest_kbrel.models.checkpoint.files import (
     tokenizer_files,
     weight_files,
 )
-from pytest_kbrel.models.hf.spec import ModelSpec
+from pytest_kbrel.models.checkpoint.spec import ModelSpec
 
 # What a load reads of a folder beside its shards and the vocabulary's files. One that is not there counts:
 # it may be there later.

@@ -10,9 +10,9 @@ import torch
 from transformers.utils.hub import cached_file
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.hf.checks import Finding
-from pytest_kbrel.models.hf.lm_head import vocabulary_of
-from pytest_kbrel.models.hf.spec import ModelSpec
+from pytest_kbrel.models.checkpoint.checks import Finding
+from pytest_kbrel.models.checkpoint.endings import vocabulary_of
+from pytest_kbrel.models.checkpoint.spec import ModelSpec
 from pytest_kbrel.models.tokens import PromptEncoder
 from pytest_kbrel.records import GenerateRequest
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.arguments import LM_EVAL
-from pytest_kbrel.models.base import Backend
+from pytest_kbrel.models.base import Backend, Embedder
 from pytest_kbrel.models.checkpoint.announcement import announce
+from pytest_kbrel.models.checkpoint.counter import TokenizerCounter
 from pytest_kbrel.models.checkpoint.integrity import check_availability
-from pytest_kbrel.models.hf.spec import (
+from pytest_kbrel.models.checkpoint.spec import (
     FLASH,
     MODEL_ARGS,
     ModelSpec,
     check_path,
     parse_spec,
 )
-from pytest_kbrel.models.token_counting import TokenizerCounter
 
 if TYPE_CHECKING:
-    from pytest_kbrel.models.hf.checks import Finding
+    from pytest_kbrel.models.checkpoint.checks import Finding
     from pytest_kbrel.models.hf.model import HfModel
 
 
@@ -91,8 +92,8 @@ def load(
         import torch
 
         from pytest_kbrel.models.hf.loading import load_checkpoint
+        from pytest_kbrel.models.hf.memory import measure_budget
         from pytest_kbrel.models.hf.model import HfModel
-        from pytest_kbrel.models.memory import measure_budget
     except ImportError as error:
         raise ModelError(
             f"loading {spec.text}: torch or transformers does not import: {error}"
@@ -101,6 +102,12 @@ def load(
         torch.set_num_threads(threads)
     parts = load_checkpoint(spec, findings)
     return HfModel(parts, budget=measure_budget(parts.model, spec))
+
+
+def _embedder(text: str, args: str, folder: Path) -> Embedder:
+    from pytest_kbrel.models.hf.sentences import SentenceEncoder
+
+    return SentenceEncoder(text, folder)
 
 
 HF = Backend(
@@ -114,5 +121,6 @@ HF = Backend(
     computes_here=True,
     gpus=lambda spec: 0 if spec.placement is None else None,
     announcement=announce,
+    embedder=_embedder,
     gives_top_tokens=True,
 )

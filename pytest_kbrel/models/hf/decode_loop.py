@@ -16,6 +16,7 @@ import torch
 from transformers import DynamicCache, EncoderDecoderCache
 
 from pytest_kbrel.models.batching import Batches
+from pytest_kbrel.models.checkpoint.endings import Endings
 from pytest_kbrel.models.hf.kv_cache import (
     Layers,
     SlotMoves,
@@ -31,7 +32,6 @@ from pytest_kbrel.models.hf.scorer import (
     takes_position_ids,
 )
 from pytest_kbrel.models.hf.stopping import (
-    Endings,
     RunningSequence,
     append_next_tokens,
 )

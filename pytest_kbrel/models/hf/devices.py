@@ -8,7 +8,10 @@ from typing import Any
 import torch
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.hf.spec import ModelSpec, Placement
+from pytest_kbrel.models.checkpoint.spec import (
+    ModelSpec,
+    Placement,
+)
 
 
 def check_device(name: str) -> None:
@@ -91,6 +94,28 @@ def check_placement(spec: ModelSpec, model: Any) -> None:
             f"{spec.text}: peft={spec.peft} on weights of which some are offloaded: PEFT places such a model "
             "anew; allowed: more memory, or the merged checkpoint (merge_and_unload)"
         )
+
+
+def avoid_cudnn_attention(model: Any) -> None:
+    """Let torch compute a model's attention without cuDNN, which plans every new shape of a batch anew.
+
+    Nearly every shape of a run is new. The setting is torch's and global: it is put back behind each forward
+    pass.
+    """
+    before: list[bool] = []
+
+    def switch_off(*_: object) -> None:
+        is_on = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call,unused-ignore]
+        before.append(bool(is_on))
+        torch.backends.cuda.enable_cudnn_sdp(False)
+
+    def put_back(*_: object) -> None:
+        torch.backends.cuda.enable_cudnn_sdp(before.pop())
+
+    parts = [model, model.get_encoder()] if model.config.is_encoder_decoder else [model]
+    for part in parts:
+        part.register_forward_pre_hook(switch_off)
+        part.register_forward_hook(put_back, always_call=True)
 
 
 def is_offloaded(model: Any) -> bool:

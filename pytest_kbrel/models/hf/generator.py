@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 import math
@@ -16,21 +15,29 @@ from pytest_kbrel.models.batching import (
     describe_error,
     is_out_of_memory,
 )
+from pytest_kbrel.models.checkpoint.endings import Endings, vocabulary_of
 from pytest_kbrel.models.hf.decode_loop import BatchLimits, DecodeLoop, continue_encoded
 from pytest_kbrel.models.hf.kv_cache import PrefixCache
-from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE, vocabulary_of
+from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE
 from pytest_kbrel.models.hf.prefix_tree import Group, TokenSequence, group_by_prefix
-from pytest_kbrel.models.hf.scorer import ROW_LENGTH, feed_prefix, score_batch
+from pytest_kbrel.models.hf.scorer import (
+    ROW_LENGTH,
+    feed_prefix,
+    least_rows_of,
+    score_batch,
+)
 from pytest_kbrel.models.hf.sharing import (
     SHARING_MODES,
     SharingMode,
-    agree,
     allows_packing,
+    difference,
+    plain_and_allowed,
     reset_rope_lengths,
+    retried,
     sample_pairs,
     window_of,
 )
-from pytest_kbrel.models.hf.stopping import Endings, generate_batch
+from pytest_kbrel.models.hf.stopping import generate_batch
 from pytest_kbrel.models.tokens import Pair, Prompt, common_prefix
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 
@@ -45,7 +52,8 @@ _MOST_PER_ROW = 32
 class Generator:
     """Generator of one checkpoint; ``longest`` is how many tokens the model takes.
 
-    ``trouble`` is the first error of the decode loop, which plain batches then answered.
+    ``trouble`` is the first error of the decode loop, which plain batches then answered. ``refused`` says of
+    each sharing mode that was tried in vain why.
     """
 
     def __init__(
@@ -54,6 +62,7 @@ class Generator:
         self._model, self._endings = model, endings
         self._longest = longest
         self.trouble = ""
+        self.refused: list[str] = []
         self._batcher = batcher
         self._window = window_of(model.config)
         self._prefix_cache = PrefixCache(partial(feed_prefix, model))
@@ -75,9 +84,15 @@ class Generator:
         config = self._model.config
         packs = allows_packing(config) and not config.is_encoder_decoder
         modes = SHARING_MODES[0 if packs else 1 : -1]
-        return next((mode for mode in modes if self._is_right(mode)), "plain")
+        for mode in modes:
+            reason = self._difference(mode)
+            if not reason:
+                return mode
+            self.refused.append(f"{mode}: {reason}")
+        return "plain"
 
-    def _is_right(self, mode: SharingMode) -> bool:
+    def _difference(self, mode: SharingMode) -> str:
+        """Return why the loop does not give the numbers of plain batches in a mode, else ``""``."""
         pairs, _ = sample_pairs(self._model, self._longest)
         ids = dict.fromkeys(
             one
@@ -103,7 +118,7 @@ class Generator:
             if isinstance(answer, Generated)
         ]
         if len(steps) < len(prompts):
-            return False
+            return trial.trouble or "some texts were not written"
         again = [
             Pair(
                 prompt=p.ids,
@@ -112,12 +127,15 @@ class Generator:
             )
             for p, of in zip(prompts, steps, strict=True)
         ]
-        # Whatever an architecture raises here, this mode does not hold for it.
-        with contextlib.suppress(Exception):
-            plain = score_batch(self._model, again)
-            written = [tuple(step.probability for step in of) for of in steps]
-            return agree(self._model, plain, written)
-        return False
+        written = [tuple(step.probability for step in of) for of in steps]
+        score = partial(score_batch, self._model)
+        try:
+            plain, allowed = retried(
+                lambda: plain_and_allowed(self._model, score, again)
+            )
+        except Exception as error:
+            return describe_error(error)
+        return difference(plain, lambda _: written, again, allowed)
 
     def ready(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield, some at a time, each prompt's index and answer; what fails is a :class:`Failed`."""
@@ -248,7 +266,7 @@ class Generator:
             limits = self._limits(_shared_length(prompts), prompts, mode)
             # As many tokens as a batch may have texts: a row must not hold more of these.
             most = min(ROW_LENGTH, self._room - farthest, limits.texts)
-            return group_by_prefix(sequences, max(1, most))
+            return group_by_prefix(sequences, max(1, most), least_rows_of(self._model))
         # A loop of its own for fewer than a batch would leave the model with little to do at a time.
         return group_by_prefix(sequences, 0, least_rows=self._budget // farthest)
 

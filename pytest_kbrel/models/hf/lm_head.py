@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from pytest_kbrel.models.checkpoint.endings import vocabulary_of
+
 # Row and column of a token in a batch.
 Cell = tuple[int, int]
 # Logits held at once on a CPU, in numbers: what the next operation finds still near the processor.
@@ -23,11 +25,6 @@ _LEAST_ROWS = 128
 LOGITS_AT_ONCE = 2**26
 
 _last: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
-
-
-def vocabulary_of(model: Any) -> int:
-    """Return the number of tokens that a model's embedding has rows for."""
-    return int(model.get_input_embeddings().weight.shape[0])
 
 
 def logits_at(

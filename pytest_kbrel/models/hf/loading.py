@@ -2,73 +2,51 @@
 
 from __future__ import annotations
 
-import dataclasses
-import io
-import logging
-import sys
-import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 import transformers
-from transformers.utils import logging as hf_logging
 from transformers.utils.hub import cached_file
 
-from pytest_kbrel.errors import KbrelError, ModelError
+from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.batching import describe_error
-from pytest_kbrel.models.checkpoint.files import INDEX, WEIGHTS, tokenizer_files
-from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
-from pytest_kbrel.models.checkpoint.integrity import FileRecord, record_files
-from pytest_kbrel.models.hf.adapter import check_adapter, with_adapter
-from pytest_kbrel.models.hf.checks import (
+from pytest_kbrel.models.checkpoint.checks import (
     Finding,
-    check_architecture,
-    check_complete,
     check_endings,
     check_fit,
-    check_head,
-    check_kind,
     check_numbers,
     check_prompts,
     check_weights,
     notes_of,
 )
+from pytest_kbrel.models.checkpoint.endings import greedy_settings
+from pytest_kbrel.models.checkpoint.files import INDEX, WEIGHTS
+from pytest_kbrel.models.checkpoint.fingerprint import fingerprint, tensor_digests
+from pytest_kbrel.models.checkpoint.integrity import record_files
+from pytest_kbrel.models.checkpoint.model import LoadedCheckpoint
+from pytest_kbrel.models.checkpoint.outline import load_outline, source_options
+from pytest_kbrel.models.checkpoint.spec import (
+    ModelSpec,
+    dtype_of,
+)
+from pytest_kbrel.models.hf.adapter import check_adapter, with_adapter
+from pytest_kbrel.models.hf.checks import (
+    check_complete,
+    check_head,
+)
 from pytest_kbrel.models.hf.devices import (
+    avoid_cudnn_attention,
     check_device,
     check_placement,
+    describe_devices,
     device_map_options,
+    is_offloaded,
 )
-from pytest_kbrel.models.hf.hub_errors import hub_reason
 from pytest_kbrel.models.hf.onednn import onednn_is_faster, use_onednn
-from pytest_kbrel.models.hf.spec import ModelSpec, NoFolderError, dtype_of
-from pytest_kbrel.models.hf.stopping import greedy_settings
-from pytest_kbrel.models.tokens import PromptEncoder
-from pytest_kbrel.records import Fingerprint, record
-
-_TOKENIZER = "the tokenizer"
-# To read a tokenizer out of a GGUF file takes seconds.
-_OUTLINES: dict[ModelSpec, tuple[FileRecord, tuple[Any, PromptEncoder]]] = {}
-
-
-@record
-class LoadedCheckpoint:
-    """A loaded checkpoint.
-
-    ``max_length`` is in tokens, ``None`` where the architecture sets no limit. ``files`` is what it was read
-    from. ``notes`` are what a reader of its figures should know, a sentence each.
-    """
-
-    spec: ModelSpec
-    model: Any
-    tokenizer: Any
-    encoder: PromptEncoder
-    fingerprint: Fingerprint
-    files: FileRecord
-    max_length: int | None
-    notes: tuple[str, ...] = ()
+from pytest_kbrel.models.pretrained import loading, quiet
 
 
 def load_checkpoint(
@@ -92,8 +70,11 @@ def load_checkpoint(
         weights, formats = check_weights(spec, folder)
         findings.append(weights)
         findings += check_prompts(spec, folder, encoder)
-        model = _load_model(spec, config, device, formats, findings)
-        findings.append(check_numbers(spec, model))
+        # Weights are hashed while they are loaded.
+        with ThreadPoolExecutor(1) as thread:
+            hashing = thread.submit(tensor_digests, spec, folder)
+            model = _load_model(spec, config, device, formats, findings)
+        findings.append(check_numbers(spec, _weights(model)))
         findings.append(check_fit(spec, model, tokenizer))
         own = model.generation_config
         bare = model.get_base_model() if spec.peft else model
@@ -107,10 +88,17 @@ def load_checkpoint(
             from pytest_kbrel.reference.derive import derive
 
             derive(model, spec.derived)
+        avoid_cudnn_attention(model)
         if onednn_is_faster():
             use_onednn(model)
         described = fingerprint(
-            spec, folder, model, tokenizer, adds_bos=encoder.adds_bos
+            spec,
+            folder,
+            model,
+            tokenizer,
+            adds_bos=encoder.adds_bos,
+            digests=hashing.result(),
+            device=describe_devices(model),
         )
     files.check()
     findings.append(
@@ -128,99 +116,6 @@ def load_checkpoint(
         files=files,
         max_length=spec.max_length or _max_length(config),
         notes=notes_of(findings),
-    )
-
-
-def load_outline(spec: ModelSpec, *, again: bool = False) -> tuple[Any, PromptEncoder]:
-    """Return config and prompt encoder of a checkpoint, without its weights; raises as :func:`load_checkpoint`.
-
-    ``again``: the next call for this checkpoint returns the same ones, unless its files have changed since.
-    """
-    kept = _OUTLINES.pop(spec, None)
-    if kept is not None and kept[0].is_current:
-        return kept[1]
-    files = record_files(spec) if again else None
-    with quiet():
-        config = _load_config(spec)
-        tokenizer = load_tokenizer(spec)
-        try:
-            encoder = PromptEncoder(
-                tokenizer,
-                encoder_decoder=bool(config.is_encoder_decoder),
-                chat_template=spec.chat_template,
-                add_bos=spec.add_bos_token,
-                chat=spec.chat,
-                prefix_token_id=spec.prefix_token_id,
-            )
-        except ModelError as error:
-            raise ModelError(f"{spec.path}: {error}") from None
-    if files is not None:
-        _OUTLINES[spec] = files, (config, encoder)
-    return config, encoder
-
-
-def _load_config(spec: ModelSpec) -> Any:
-    config = _from_pretrained(spec, "config", transformers.AutoConfig, **_source(spec))
-    check_architecture(spec, config)
-    check_kind(spec, config)
-    return config
-
-
-def _source(spec: ModelSpec) -> dict[str, Any]:
-    named = {"gguf_file": spec.gguf_file}
-    if not spec.is_local:
-        named |= {"revision": spec.revision, "subfolder": spec.subfolder}
-    given = {key: value for key, value in named.items() if value}
-    return {"trust_remote_code": False, "local_files_only": spec.is_local, **given}
-
-
-def _from_pretrained(
-    spec: ModelSpec, what: str, factory: Any, location: str = "", **options: Any
-) -> Any:
-    try:
-        return factory.from_pretrained(location or spec.location, **options)
-    except Exception as error:
-        _refuse(spec, what, error)
-
-
-def _refuse(spec: ModelSpec, what: str, error: Exception) -> NoReturn:
-    if isinstance(error, KbrelError):
-        raise error
-    text = str(error)
-    if (
-        what == _TOKENIZER
-        and spec.is_local
-        and not (spec.gguf_file or tokenizer_files(Path(spec.location)))
-    ):
-        raise _no_tokenizer(spec) from None
-    if "trust_remote_code" in text:
-        reason = "it needs code from the checkpoint, which is never run; allowed is what transformers knows"
-    elif "model type" in text and "recognize" in text:
-        reason = (
-            f"its architecture is unknown to transformers {transformers.__version__}"
-        )
-    elif of_hub := hub_reason(error, spec.revision):
-        reason = of_hub
-    elif (
-        isinstance(error, OSError)
-        and not spec.is_local
-        and not Path(spec.path).exists()
-    ):
-        reason = "no such folder here, and no such checkpoint in the hub's cache or within reach"
-    elif type(error).__name__ == "SafetensorError":
-        reason = f"the safetensors are corrupt: {text}"
-    else:
-        reason = describe_error(error)
-    if what == _TOKENIZER and spec.gguf_file and not spec.tokenizer:
-        reason += "; model-args tokenizer=FOLDER names one that need not be made out of the GGUF file"
-    kind = NoFolderError if reason.startswith("no such folder here") else ModelError
-    raise kind(f"{spec.path}: {what} cannot be loaded: {reason}") from None
-
-
-def _no_tokenizer(spec: ModelSpec) -> ModelError:
-    return ModelError(
-        f"{spec.tokenizer or spec.path}: the tokenizer is missing or empty; tokenizer.json or "
-        "tokenizer.model is needed; model-args tokenizer=FOLDER names another place"
     )
 
 
@@ -247,7 +142,7 @@ def _folder(spec: ModelSpec) -> Path:
         return Path(spec.location)
     names = [spec.gguf_file] if spec.gguf_file else [WEIGHTS, INDEX]
     for name in names:
-        try:
+        with loading("the weights", spec.path, spec.revision):
             file = cached_file(
                 spec.path,
                 name,
@@ -256,44 +151,11 @@ def _folder(spec: ModelSpec) -> Path:
                 _raise_exceptions_for_missing_entries=False,
                 _raise_exceptions_for_connection_errors=False,
             )
-        except Exception as error:
-            _refuse(spec, "the weights", error)
         if file:
             return Path(file).parent
     raise ModelError(
         f"{spec.path}: no {' or '.join(names)} on the hub; allowed are safetensors only"
     )
-
-
-def load_tokenizer(spec: ModelSpec) -> Any:
-    """Return the tokenizer of a checkpoint; raises as :func:`load_checkpoint`."""
-    options = {"trust_remote_code": False} if spec.tokenizer else _source(spec)
-    if not spec.use_fast_tokenizer:
-        options["use_fast"] = False
-    if spec.fix_mistral_regex is not None:
-        options["fix_mistral_regex"] = spec.fix_mistral_regex
-    what = f"{_TOKENIZER} {spec.tokenizer}".strip()
-    tokenizer = _from_pretrained(
-        spec, what, transformers.AutoTokenizer, spec.tokenizer, **options
-    )
-    try:
-        echo = tokenizer.decode(
-            tokenizer("a b 1")["input_ids"], skip_special_tokens=True
-        )
-    except Exception as error:
-        _refuse(spec, what, error)
-    # Without its files some classes make a tokenizer that knows nothing, and say nothing.
-    if not any(character.isalnum() for character in echo):
-        raise _no_tokenizer(spec)
-    if (
-        spec.chat_template
-        and spec.tokenizer
-        and spec.tokenizer == spec.peft
-        and not tokenizer.chat_template
-    ):
-        base = dataclasses.replace(spec, tokenizer="", peft="")
-        tokenizer.chat_template = load_tokenizer(base).chat_template
-    return tokenizer
 
 
 def _load_model(
@@ -305,7 +167,7 @@ def _load_model(
 ) -> Any:
     kind = "Seq2SeqLM" if config.is_encoder_decoder else "CausalLM"
     options: dict[str, Any] = {
-        **_source(spec),
+        **source_options(spec),
         "config": config,
         "dtype": _dtype(spec, config, device),
         "use_safetensors": True,
@@ -325,7 +187,8 @@ def _load_model(
     if spec.placement is not None:
         options |= device_map_options(spec.placement)
     factory = getattr(transformers, f"AutoModelFor{kind}")
-    model, info = _from_pretrained(spec, "the model", factory, **options)
+    with loading("the model", spec.path, spec.revision):
+        model, info = factory.from_pretrained(spec.location, **options)
     findings.append(check_complete(spec, model, info, formats))
     findings.append(check_head(model, formats))
     check_placement(spec, model)
@@ -337,10 +200,8 @@ def _load_model(
             "where it is meant"
         )
     if spec.peft:
-        try:
+        with loading(f"the adapter {spec.peft}", spec.path, spec.revision):
             model = with_adapter(spec, model)
-        except Exception as error:
-            _refuse(spec, f"the adapter {spec.peft}", error)
     if "device_map" not in options:
         model = model.to(device)
     return model.eval()
@@ -360,19 +221,13 @@ def _max_length(config: Any) -> int | None:
     return limit if isinstance(limit, int) and limit > 0 else None
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence transformers' advice, and the progress bars of all libraries; other lines come at the end."""
-    stderr = io.StringIO(newline="")
-    verbosity = hf_logging.get_verbosity()
-    hf_logging.set_verbosity(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(), redirect_stderr(stderr):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for line in stderr.getvalue().split("\n"):
-            # A bar is written over and over.
-            if line and "\r" not in line:
-                print(line, file=sys.stderr)
-        hf_logging.set_verbosity(verbosity)
+def _weights(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield all weights by their names, those that are offloaded brought back one part at a time."""
+    if not (isinstance(model, torch.nn.Module) and is_offloaded(model)):
+        yield from model.named_parameters()
+        return
+    from accelerate.utils import align_module_device
+
+    for name, part in model.named_modules():
+        with align_module_device(part):
+            yield from part.named_parameters(name, recurse=False)

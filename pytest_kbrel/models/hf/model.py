@@ -10,14 +10,14 @@ import torch
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.batching import Batcher, Batches
-from pytest_kbrel.models.checkpoint_model import CheckpointModel
-from pytest_kbrel.models.hf.checks import Finding
+from pytest_kbrel.models.checkpoint.checks import Finding
+from pytest_kbrel.models.checkpoint.endings import Endings
+from pytest_kbrel.models.checkpoint.model import CheckpointModel, LoadedCheckpoint
 from pytest_kbrel.models.hf.generator import Generator
-from pytest_kbrel.models.hf.loading import LoadedCheckpoint, quiet
+from pytest_kbrel.models.hf.memory import token_budget
 from pytest_kbrel.models.hf.scorer import Scorer
 from pytest_kbrel.models.hf.sharing import Probabilities, SharingMode, tolerance
-from pytest_kbrel.models.hf.stopping import Endings
-from pytest_kbrel.models.memory import token_budget
+from pytest_kbrel.models.pretrained import quiet
 from pytest_kbrel.models.tokens import Pair, Prompt, common_prefix
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Generated, GenerateRequest
@@ -67,7 +67,7 @@ class HfModel(CheckpointModel):
 
     @property
     def engine(self) -> str:
-        """The sharing modes in words; empty while none has been tried."""
+        """The sharing modes in words, and why better ones were refused; empty while none has been tried."""
         # Where ``cached_property`` stores it: the attribute itself would try it now.
         scored, written = (
             vars(part).get("sharing_mode") for part in (self._scorer, self._generator)
@@ -81,7 +81,8 @@ class HfModel(CheckpointModel):
             words.append(_ENGINES[written][1])
         if words:
             words.append(f"batches of up to {self._batcher.budget} tokens")
-        return ", ".join(words)
+        refused = dict.fromkeys((*self._scorer.refused, *self._generator.refused))
+        return ", ".join([*words, *(f"not {reason}" for reason in refused)])
 
     def check_answers(self) -> Finding:
         """Return the answers to some questions; :class:`ModelError` where transformers' own search writes others.
@@ -114,8 +115,11 @@ class HfModel(CheckpointModel):
             rest = (*ours[place:][:1], *theirs[place:][:1])
             if not rest:
                 continue
-            logits = plain.logits[min(place, len(plain.logits) - 1)][0, list(rest)]
-            if len(rest) < 2 or not logits.max() - logits.min() <= tolerance(model):
+            all_of_step = plain.logits[min(place, len(plain.logits) - 1)][0]
+            logits = all_of_step[list(rest)]
+            # Rounding grows with the numbers that are rounded.
+            allowed = tolerance(model) * max(1.0, float(all_of_step.abs().max()))
+            if len(rest) < 2 or not logits.max() - logits.min() <= allowed:
                 raise ModelError(
                     f"{self.parts.spec.path}: {prompt.request.prompt!r} is answered {texts[-1]!r} here and "
                     f"{self._endings.decode(theirs)!r} by generate of transformers; please report it"

@@ -17,11 +17,12 @@ from typing import Any
 import torch
 
 from pytest_kbrel.models.batching import Batcher, Batches, describe_error
+from pytest_kbrel.models.checkpoint.endings import vocabulary_of
 from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache, cache_of
 from pytest_kbrel.models.hf.lm_head import (
     LOGITS_AT_ONCE,
+    head_is_last,
     probabilities_at,
-    vocabulary_of,
 )
 from pytest_kbrel.models.hf.prefix_tree import Row, TokenSequence, group_by_prefix
 from pytest_kbrel.models.hf.sharing import (
@@ -39,13 +40,16 @@ from pytest_kbrel.records import Failed
 
 # In tokens. A longer row repeats fewer shared beginnings, and attends to more that it does not need.
 ROW_LENGTH = 128
+# Rows that a forward pass for their common beginning alone must spare where a pass has a price of its own: on
+# a GPU one of 512 tokens takes as long as one of a single token (benchmarks/README.md).
+_LEAST_ROWS_ON_GPU = 64
 
 
 class Scorer:
     """Scorer of one checkpoint; ``longest`` is how many tokens the model takes.
 
     Without ``shares`` every sequence is fed whole. ``trouble`` is the first error of a shared batch, which
-    plain batches then answered.
+    plain batches then answered. ``refused`` says of each sharing mode that was tried in vain why.
     """
 
     def __init__(
@@ -54,8 +58,8 @@ class Scorer:
         self._model, self._batcher = model, batcher
         self._longest, self._shares = longest, shares
         self.trouble = ""
+        self.refused: list[str] = []
         self._prefix_cache = PrefixCache(partial(feed_prefix, model))
-        self._vocabulary = vocabulary_of(model)
         # A mask of one's own replaces a sliding window; within the window there is nothing to replace.
         self._window = window_of(model.config)
 
@@ -69,10 +73,10 @@ class Scorer:
         if self._model.config.is_encoder_decoder:
             functions["prefix"] = partial(score, encode_once=True)
         else:
-            functions["prefix"] = partial(self._try, mode="prefix")
             if allows_packing(self._model.config):
                 functions["packed"] = partial(self._try, mode="packed")
-        return best_sharing_mode(self._model, functions, self._longest)
+            functions["prefix"] = partial(self._try, mode="prefix")
+        return best_sharing_mode(self._model, functions, self._longest, self.refused)
 
     def ready(self, pairs: Sequence[Pair]) -> Batches[Probabilities]:
         """Yield, batch by batch, each pair's index and answer; what fails is a :class:`Failed`."""
@@ -102,7 +106,8 @@ class Scorer:
         So are values that are not finite: in a packed row they spread to answers beside them.
         """
         row_length = min(ROW_LENGTH, self._batcher.budget) if mode == "packed" else 0
-        for group in group_by_prefix(sequences_of(pairs), row_length):
+        least_rows = least_rows_of(self._model)
+        for group in group_by_prefix(sequences_of(pairs), row_length, least_rows):
             before = len(group.prefix)
             try:
                 prefix = self._prefix_cache.layers(group.prefix)
@@ -146,6 +151,8 @@ class Scorer:
             for number, answer in batch
             if not isinstance(answer, Failed)
         }
+        if len(answers) < len(pairs):
+            raise RuntimeError(trial.trouble)
         return [answers[number] for number in range(len(pairs))]
 
     def _plain(self, pairs: Sequence[Pair]) -> list[Probabilities | Failed]:
@@ -163,13 +170,26 @@ class Scorer:
         return self._within(len(pairs), longest, sum(len(p.targets) for p in pairs))
 
     def _within(self, rows: int, longest: int, outputs: int) -> int:
-        """Return the tokens of a batch, more than the budget where it has too many logits."""
-        if rows > 1 and outputs * self._vocabulary > LOGITS_AT_ONCE:
+        """Return the tokens of a batch, more than the budget where it holds too many logits at once."""
+        if rows > 1 and outputs > self._most_outputs:
             return max(rows * longest, self._batcher.budget + 1)
         return rows * longest
 
+    @cached_property
+    def _most_outputs(self) -> float:
+        """The number of tokens whose logits one batch may compute."""
+        # The output layer by itself is computed in pieces.
+        if head_is_last(self._model):
+            return math.inf
+        return LOGITS_AT_ONCE // vocabulary_of(self._model)
+
     def _is_within_window(self, pair: Pair) -> bool:
         return self._window is None or _length(pair) <= self._window
+
+
+def least_rows_of(model: Any) -> int:
+    """Return how many rows must share a beginning for it to be computed in a forward pass of its own."""
+    return 0 if model.device.type == "cpu" else _LEAST_ROWS_ON_GPU
 
 
 def sequences_of(pairs: Sequence[Pair]) -> list[TokenSequence]:

@@ -5,181 +5,24 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from transformers import (
-    GenerationConfig,
     LogitsProcessor,
     LogitsProcessorList,
     StoppingCriteria,
     StoppingCriteriaList,
 )
 
-from pytest_kbrel.models.hf.lm_head import vocabulary_of
+from pytest_kbrel.models.checkpoint.endings import MOST_POSITIONS, Endings, top_tokens
 from pytest_kbrel.models.tokens import Ids
-from pytest_kbrel.records import Failed, Generated, GenerateRequest, Step, TopTokens
+from pytest_kbrel.records import Failed, Generated, GenerateRequest, TopTokens
 
 # Model types whose recurrent states transformers mixes up among the rows of a batch and cannot hand from beam
 # to beam: with more than one row, everything is computed anew for each token instead.
 _STATE_OF_ONE_ROW = ("rwkv",)
-# Less probable tokens are not among the top ones: they tell models little apart and would fill the files.
-LEAST = 0.01
-# Positions of an answer whose top tokens are kept.
-MOST_POSITIONS = 64
-# Of a token: its id, its probability, and that of the watched token.
-Steps = Sequence[tuple[int, float, float | None]]
-
-
-def answer_probability(
-    values: Sequence[float], *, ended: bool
-) -> tuple[float | None, float | None]:
-    """Return the mean probability of an answer's tokens, and that of the first; ``None`` without tokens.
-
-    With ``ended`` the last one ended the answer, and counts only where there is no other. Both are rounded to
-    six digits: the seventh depends on what else is in a batch.
-    """
-    if not values:
-        return None, None
-    text = [
-        min(value, 1.0)
-        for value in (values[:-1] if ended and len(values) > 1 else values)
-    ]
-    return round(math.fsum(text) / len(text), 6), round(text[0], 6)
-
-
-class Endings:
-    """Ends of a model's texts: one of ``eos_ids``, or one of the request's stop strings.
-
-    White space at the beginning of a text is no stop. With ``special`` texts include special tokens. What the
-    methods return lacks the length and digest of the prompt.
-    """
-
-    def __init__(
-        self,
-        tokenizer: Any,
-        vocabulary: int,
-        eos_ids: Sequence[int],
-        *,
-        special: bool = False,
-    ) -> None:
-        self.tokenizer = tokenizer
-        self.eos_ids = tuple(eos_ids)
-        self._special = special
-        self._vocabulary = vocabulary
-        self._last_tokens: dict[str, frozenset[int] | None] = {}
-
-    def with_ends(self, eos_ids: Sequence[int], *, special: bool) -> Endings:
-        """Return the endings of other texts by the same tokenizer."""
-        return Endings(self.tokenizer, self._vocabulary, eos_ids, special=special)
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of token ids, spaces untouched."""
-        text = self.tokenizer.decode(
-            list(ids),
-            skip_special_tokens=not self._special,
-            clean_up_tokenization_spaces=False,
-        )
-        return str(text)
-
-    def may_end(self, stop: str, token: int) -> bool:
-        """Return False for a token that cannot be the last one of ``stop``.
-
-        Tokens show a last character in ASCII that tokenizers do not strip: the bytes of another may be spread
-        over tokens.
-        """
-        if stop not in self._last_tokens:
-            last = stop[-1:]
-            self._last_tokens[stop] = (
-                frozenset(n for n, piece in enumerate(self._pieces) if last in piece)
-                if last.isascii() and last not in ("", " ")
-                else None
-            )
-        able = self._last_tokens[stop]
-        return able is None or token in able
-
-    def stops(self, ids: Sequence[int], stops: Sequence[str]) -> bool:
-        """Return True if one of the stop strings is in the text of ``ids``, the last of which is new."""
-        if not any(self.may_end(stop, ids[-1]) for stop in stops):
-            return False
-        text = self.decode(ids).lstrip()
-        return any(stop in text for stop in stops)
-
-    def cut(self, ids: Ids, stops: Sequence[str]) -> Generated:
-        """Return the text up to the first ending, stripped and without the ending."""
-        for count, token in enumerate(ids, start=1):
-            if token in self.eos_ids:
-                return _text(ids[:count], self.decode(ids[: count - 1]), "stop")
-            if self.stops(ids[:count], stops):
-                text = self.decode(ids[:count]).lstrip()
-                first = min(text.find(stop) for stop in stops if stop in text)
-                return _text(ids[:count], text[:first], "stop")
-        return _text(ids, self.decode(ids), "length")
-
-    def with_steps(
-        self,
-        text: Generated,
-        steps: Steps,
-        request: GenerateRequest,
-        top: Sequence[TopTokens] = (),
-    ) -> Generated | Failed:
-        """Return what :meth:`cut` made with its probability and, where asked for, its steps and top tokens.
-
-        Of beams ``steps`` are the most probable tokens, not those of the answer, which then has no
-        probability.
-        """
-        mean = first = None
-        if request.num_beams == 1:
-            steps = steps[: len(text.token_ids)]
-        values = [value for _, value, _ in steps]
-        if not all(map(math.isfinite, values)):
-            return Failed(error="not a number among the model's logits")
-        if request.num_beams == 1:
-            mean, first = answer_probability(values, ended=text.finish == "stop")
-        records = [
-            Step(
-                token_id=token,
-                token=self.piece(token),
-                probability=min(value, 1.0),
-                watched=watched,
-            )
-            for token, value, watched in (steps if request.steps else ())
-        ]
-        return dataclasses.replace(
-            text,
-            probability=mean,
-            first_probability=first,
-            top=tuple(top[: len(text.token_ids)]),
-            steps=tuple(records),
-        )
-
-    def piece(self, token: int) -> str:
-        """Return a token as a step shows it: its text or, without one, its name; empty for an end."""
-        if token in self.eos_ids:
-            return ""
-        # A word start that stands alone ("▁") is no text by itself, and no end either; an embedding may have
-        # rows without any token.
-        return self.decode([token]) or str(
-            self.tokenizer.convert_ids_to_tokens(token) or f"<{token}>"
-        )
-
-    @cached_property
-    def _pieces(self) -> list[str]:
-        # The embedding may have more rows than the tokenizer has tokens.
-        ids = set(self.tokenizer.get_vocab().values())
-        return [self.decode([n]) if n in ids else "" for n in range(self._vocabulary)]
-
-
-def _text(ids: Ids, text: str, finish: Literal["stop", "length"]) -> Generated:
-    return Generated(
-        text=text.strip(),
-        token_ids=ids,
-        finish=finish,
-        prompt_tokens=0,
-        prompt_digest="",
-    )
 
 
 class RunningSequence:
@@ -282,52 +125,6 @@ def _most_probable(
     return [dict(zip(*row, strict=True)) for row in table]
 
 
-def top_tokens(likely: Mapping[int, float], written: int, count: int) -> TopTokens:
-    """Return up to ``count`` tokens of ``likely``, which has log-probabilities, the written one first.
-
-    Less probable ones than :data:`LEAST` are left out but for that. Log-probabilities are rounded to three
-    digits.
-    """
-    ordered = sorted(
-        likely.items(), key=lambda entry: (entry[0] != written, -entry[1], entry[0])
-    )
-    return tuple(
-        (token, round(min(nats, 0.0), 3) + 0.0)
-        for token, nats in ordered[:count]
-        if token == written or nats >= math.log(LEAST)
-    )
-
-
-def greedy_settings(model: Any, tokenizer: Any) -> GenerationConfig:
-    """Return settings for greedy search that keep of the checkpoint's own only the special tokens.
-
-    Its sampling, penalties and forced tokens would make two checkpoints incomparable.
-    """
-    own, config = model.generation_config, model.config.get_text_config(decoder=True)
-    eos = sorted(
-        _ids(own.eos_token_id)
-        | _ids(config.eos_token_id)
-        | _ids(tokenizer.eos_token_id)
-    )
-    # A tokenizer may have a padding token that the embedding has no row for.
-    rows = vocabulary_of(model)
-    pads = (tokenizer.pad_token_id, own.pad_token_id, *eos, 0)
-    start = own.decoder_start_token_id
-    return GenerationConfig(
-        do_sample=False,
-        num_beams=1,
-        length_penalty=1.0,
-        early_stopping=False,
-        repetition_penalty=1.0,
-        eos_token_id=eos or None,
-        pad_token_id=next(pad for pad in pads if pad is not None and pad < rows),
-        bos_token_id=own.bos_token_id,
-        decoder_start_token_id=getattr(config, "decoder_start_token_id", None)
-        if start is None
-        else start,
-    )
-
-
 class _StepRecorder(LogitsProcessor):  # type: ignore[misc,unused-ignore]
     """Records each step's most probable token of every first beam; the scores stay as they are."""
 
@@ -396,7 +193,3 @@ def generate_batch(
         endings.with_steps(endings.cut(tuple(row), common.stop), one.steps, common)
         for row, one in zip(texts[:, start:].tolist(), recorded, strict=True)
     ]
-
-
-def _ids(value: int | Sequence[int] | None) -> set[int]:
-    return set() if value is None else {value} if isinstance(value, int) else set(value)

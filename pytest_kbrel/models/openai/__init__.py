@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pytest_kbrel.models.arguments import LM_EVAL
 from pytest_kbrel.models.base import Backend, Embedder, Model
 from pytest_kbrel.models.openai.spec import OPENAI_ARGS, OpenAISpec, check, parse_openai
@@ -28,7 +30,8 @@ def _unscorable(spec: OpenAISpec) -> str:
         model.close()
 
 
-def _embedder(spec: OpenAISpec) -> Embedder:
+def _embedder(text: str, args: str, folder: Path) -> Embedder:
+    spec = parse_openai(text, args)
     check(spec)
     from pytest_kbrel.models.openai.client import OpenAIEmbedder
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import openai
 
 from pytest_kbrel import SCORING_VERSION
-from pytest_kbrel.models.base import ServedModel, read_requests
+from pytest_kbrel.models.base import ServedModel
 from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.chat import (
     marks_in,
@@ -25,6 +25,7 @@ from pytest_kbrel.models.openai.replies import Reply, cut_at_stop, read_reply, s
 from pytest_kbrel.models.openai.scoring import ServerScorer
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.models.openai.usage import Usage
+from pytest_kbrel.models.tokens import read_requests
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import (
@@ -16,12 +17,11 @@ from pytest_kbrel.errors import (
     ModelError,
     UnavailableError,
 )
-from pytest_kbrel.models.base import scored
 from pytest_kbrel.models.openai.client import Replies
 from pytest_kbrel.models.openai.dialects import DIALECTS, Dialect, tokenization
 from pytest_kbrel.models.openai.replies import excerpt
 from pytest_kbrel.models.openai.spec import OpenAISpec
-from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
+from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix, scored
 from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest
 
 # Servers tell a token's text, its bytes and its alternatives beside its probability.
@@ -208,12 +208,17 @@ class ServerScorer:
         spec = self._spec
         chat_template = spec.chats
         if spec.tokenizer:
-            from pytest_kbrel.models.hf.loading import load_tokenizer
-            from pytest_kbrel.models.hf.spec import ModelSpec
+            import transformers
 
-            tokenizer: Any = load_tokenizer(
-                ModelSpec(text=spec.text, path=spec.tokenizer)
-            )
+            from pytest_kbrel.models.pretrained import loading
+
+            path = Path(spec.tokenizer).expanduser()
+            with loading("the tokenizer", spec.tokenizer):
+                tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
+                    str(path) if path.is_dir() else spec.tokenizer,
+                    trust_remote_code=False,
+                    local_files_only=path.is_dir(),
+                )
         else:
             tokenizer = ServerTokenizer(self._tokens)
         return PromptEncoder(

@@ -21,15 +21,17 @@ from pytest_kbrel.bounds import (
 )
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.arguments import (
+    CHAT_ARGS,
     choice,
     flag,
     json_object,
     number,
     parse_backend_args,
+    parse_chat_args,
     require_auto,
 )
 from pytest_kbrel.models.base import Spec
-from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
+from pytest_kbrel.models.chat import ChatArgs
 from pytest_kbrel.printing import hide
 from pytest_kbrel.records import record
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_kbrel.bounds import DEVICES, SEQUENCES, SHARE
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.arguments import (
+    CHAT_ARGS,
     LM_EVAL,
     flag,
     join_args,
@@ -16,11 +17,14 @@ from pytest_kbrel.models.arguments import (
     parse_backend_args,
 )
 from pytest_kbrel.models.base import Backend, Spec
-from pytest_kbrel.models.chat import CHAT_ARGS
 from pytest_kbrel.models.checkpoint.announcement import announce
+from pytest_kbrel.models.checkpoint.counter import TokenizerCounter
 from pytest_kbrel.models.checkpoint.integrity import check_availability
-from pytest_kbrel.models.hf.spec import ModelSpec, check_path, parse_spec
-from pytest_kbrel.models.token_counting import TokenizerCounter
+from pytest_kbrel.models.checkpoint.spec import (
+    ModelSpec,
+    check_path,
+    parse_spec,
+)
 from pytest_kbrel.records import record
 
 if TYPE_CHECKING:

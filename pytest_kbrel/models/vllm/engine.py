@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_kbrel.bounds import TOP_K
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.batching import Batcher, describe_error
-from pytest_kbrel.models.hf.loading import quiet
+from pytest_kbrel.models.pretrained import quiet
 from pytest_kbrel.models.tokens import Ids
 from pytest_kbrel.records import Failed, record
 

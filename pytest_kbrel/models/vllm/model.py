@@ -19,11 +19,7 @@ from safetensors import safe_open
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.batching import Batches, describe_error
-from pytest_kbrel.models.checkpoint.files import check_folder, weight_files
-from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
-from pytest_kbrel.models.checkpoint.integrity import record_files
-from pytest_kbrel.models.checkpoint_model import CheckpointModel
-from pytest_kbrel.models.hf.checks import (
+from pytest_kbrel.models.checkpoint.checks import (
     check_endings,
     check_fit,
     check_numbers,
@@ -31,14 +27,19 @@ from pytest_kbrel.models.hf.checks import (
     check_weights,
     notes_of,
 )
-from pytest_kbrel.models.hf.loading import LoadedCheckpoint, load_outline, quiet
-from pytest_kbrel.models.hf.spec import ModelSpec
-from pytest_kbrel.models.hf.stopping import (
+from pytest_kbrel.models.checkpoint.endings import (
     MOST_POSITIONS,
     Endings,
     greedy_settings,
     top_tokens,
 )
+from pytest_kbrel.models.checkpoint.files import check_folder, weight_files
+from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
+from pytest_kbrel.models.checkpoint.integrity import record_files
+from pytest_kbrel.models.checkpoint.model import CheckpointModel, LoadedCheckpoint
+from pytest_kbrel.models.checkpoint.outline import load_outline
+from pytest_kbrel.models.checkpoint.spec import ModelSpec
+from pytest_kbrel.models.pretrained import quiet
 from pytest_kbrel.models.tokens import Ids, Pair, Prompt
 from pytest_kbrel.models.vllm.engine import (
     MOST_NAMED,
@@ -167,12 +168,12 @@ def load_model(spec: VllmSpec) -> VllmModel:
         ]
         empty = _without_weights(spec, folder, config)
         check_fit(checkpoint, empty, tokenizer)
-        check_numbers(checkpoint, _Stored(folder))
+        check_numbers(checkpoint, _stored(folder))
         own = empty.generation_config
         empty.generation_config = greedy_settings(empty, tokenizer)
         findings.append(check_endings(empty.generation_config, own, encoder))
         described = fingerprint(
-            checkpoint, folder, empty, tokenizer, adds_bos=encoder.adds_bos
+            checkpoint, folder, empty, tokenizer, adds_bos=encoder.adds_bos, device=""
         )
     engine, version = start_engine(spec, str(folder))
     try:
@@ -250,20 +251,14 @@ def _without_weights(spec: VllmSpec, folder: Path, config: Any) -> Any:
     return model
 
 
-class _Stored:
-    """Weights of a folder's files, one tensor in memory at a time."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def named_parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield names and tensors of the formats that can hold NaN or infinity."""
-        for file in weight_files(self._folder):
-            with safe_open(file, framework="pt") as opened:
-                for name in opened.keys():  # noqa: SIM118
-                    tensor = opened.get_tensor(name)
-                    if tensor.dtype in _CHECKED:
-                        yield name, tensor
+def _stored(folder: Path) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the tensors of a folder's files that can hold NaN or infinity by name, one in memory at a time."""
+    for file in weight_files(folder):
+        with safe_open(file, framework="pt") as opened:
+            for name in opened.keys():  # noqa: SIM118
+                tensor = opened.get_tensor(name)
+                if tensor.dtype in _CHECKED:
+                    yield name, tensor
 
 
 def _text(

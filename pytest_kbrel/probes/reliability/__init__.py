@@ -97,13 +97,11 @@ class _Probe:
         facts = self.case.facts
         first = tuple(ask for fact in facts for ask in self._questions(fact))
         self.answers.add(first, (yield first))
-        failures: dict[str, str] = {}
-        texts: dict[str, str] = {}
-        for fact in facts:
-            try:
-                texts[fact.id] = self._answer(fact)
-            except ResponseError as error:
-                failures[fact.id] = str(error)
+        texts = {
+            fact.id: self._answer(fact)
+            for fact in facts
+            if not self.answers.failed(fact.id, "answer")
+        }
         self.verdicts = yield from judged(self.case, texts)
         asserted = {
             name: text
@@ -111,28 +109,22 @@ class _Probe:
             if _asserts(self.verdicts.get(name))
         }
         self.distractors = yield from distractors_for(self.case, asserted)
-        failures.update(self.distractors.failures)
+        failures = self.distractors.failures
         for fact in facts:
+            options = self.distractors.options.get(fact.id)
+            if options is None:
+                continue
+            draws = draws_for(self.case, fact)
             try:
-                if fact.id in self.distractors.options:
-                    self.offered[fact.id] = option_lists(
-                        fact,
-                        texts[fact.id],
-                        self.distractors.options[fact.id],
-                        self.settings.choices,
-                        draws_for(self.case, fact),
-                    )
+                self.offered[fact.id] = option_lists(
+                    fact, texts[fact.id], options, self.settings.choices, draws
+                )
             except ResponseError as error:
-                failures[fact.id] = str(error)
+                failures[fact.id] = error
         second = tuple(ask for fact in facts for ask in self._choices(fact))
         self.answers.add(second, (yield second))
-        rows, errors = collect(
-            [fact for fact in facts if fact.id not in failures], self._outcome
-        )
-        return ProbeResult(
-            table=Table(columns=self.columns, rows=rows),
-            errors=(*failures.values(), *errors),
-        )
+        rows, errors = collect(facts, self._outcome)
+        return ProbeResult(table=Table(columns=self.columns, rows=rows), errors=errors)
 
     def _answer(self, fact: Fact) -> str:
         # An option that begins with "Answer:" would give itself away among names.
@@ -141,17 +133,14 @@ class _Probe:
 
     def _questions(self, fact: Fact) -> Iterator[Ask]:
         shots = shots_of(self.case, fact)
+        question = question_of(self.case, fact)
+        request = question_request(self.settings, question, shots)
+        request = with_top_tokens(self.case, request)
+        yield Ask(fact_id=fact.id, role="answer", request=request)
         # Of unseen knowledge no answer is right, whatever the subject.
-        shuffled = self._control(fact).shuffled if fact.accepted else ""
-        for role, question in (
-            ("answer", question_of(self.case, fact)),
-            ("shuffled/answer", shuffled),
-        ):
-            if question:
-                request = question_request(self.settings, question, shots)
-                if role == "answer":
-                    request = with_top_tokens(self.case, request)
-                yield Ask(fact_id=fact.id, role=role, request=request)
+        if fact.accepted and (shuffled := self._control(fact).shuffled):
+            request = question_request(self.settings, shuffled, shots)
+            yield Ask(fact_id=fact.id, role="shuffled/answer", request=request)
 
     def _choices(self, fact: Fact) -> Iterator[Ask]:
         lists, shuffled = self.offered.get(fact.id, []), self._control(fact).shuffled
@@ -167,6 +156,8 @@ class _Probe:
         return self.controls.get(fact.id) or Control(fact_id=fact.id)
 
     def _outcome(self, fact: Fact) -> Outcome:
+        if fact.id in self.distractors.failures:
+            raise self.distractors.failures[fact.id]
         response = self.answers.generated(fact.id, "answer")
         verdict = self.verdicts[fact.id]
         lists = self.offered.get(fact.id, [])

@@ -45,7 +45,7 @@ class Distractors:
     """
 
     options: Mapping[str, tuple[str, ...]]
-    failures: Mapping[str, str]
+    failures: dict[str, ResponseError]
     written: Mapping[str, int]
 
 
@@ -69,7 +69,7 @@ def distractors_for(case: Case, answers: Mapping[str, str]) -> Writing:
     replies = Answers()
     replies.add(asks, (yield asks))
     options: dict[str, tuple[str, ...]] = {}
-    failures: dict[str, str] = {}
+    failures: dict[str, ResponseError] = {}
     counts: dict[str, int] = {}
     for fact in facts:
         try:
@@ -80,7 +80,7 @@ def distractors_for(case: Case, answers: Mapping[str, str]) -> Writing:
             )
             written = read_distractors(text, answers[fact.id], fact.language)
         except ResponseError as error:
-            failures[fact.id] = str(error)
+            failures[fact.id] = error
             continue
         spellings = {normalise(text) for text in written}
         own = [wrong for wrong in fact.negatives if normalise(wrong) not in spellings]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -143,36 +142,6 @@ def test_jsonl_keeps_what_it_says_and_takes_the_relations_beside_it(
     assert result.errors == [
         f"{tmp_path / 'f.jsonl'}:5: 'object' must be text of one line without NUL or space around it, found nothing"
     ]
-
-
-@pytest.mark.slow
-def test_reading_streams(tmp_path: Path) -> None:
-    path = tmp_path / "f.jsonl"
-    path.write_text(
-        lines(
-            *(
-                {"relation": "P1", "subject": f"s{n}", "object": "x" * 900}
-                for n in range(20_000)
-            )
-        )
-    )
-    code = (
-        "import sys, tracemalloc, pathlib\n"
-        "from pytest_kbrel.facts.readers import *\n"
-        "tracemalloc.start()\n"
-        "n = sum(1 for _ in read(format_of('jsonl'), [pathlib.Path(sys.argv[1])], Relations()))\n"
-        "print(n, tracemalloc.get_traced_memory()[1])"
-    )
-    printed = subprocess.run(
-        [sys.executable, "-c", code, str(path)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    count, peak = map(int, printed.stdout.split())
-    assert count == 20_000
-    # 20 MB of rows; what is kept is an id and two numbers for each.
-    assert peak < 8_000_000
 
 
 def test_a_range_stands_as_json_in_its_cell(read_text: Read) -> None:

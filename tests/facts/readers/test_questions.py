@@ -224,13 +224,6 @@ def test_the_forms_of_the_hub(
         assert result.facts[0].question == "Which river?"
 
 
-def test_the_metadata_of_simpleqa_may_be_an_object(read_text: Read) -> None:
-    for metadata in ({"answer_type": "Person"}, "{'answer_type': 'Person'}"):
-        row = {"metadata": metadata, "problem": "Who?", "answer": "Jo"}
-        (fact,) = read_text("simpleqa", "q.jsonl", lines(row)).facts
-        assert (fact.answer_type, fact.dataset) == ("person", "simpleqa")
-
-
 def test_articles_of_squad(read_text: Read) -> None:
     asked = [
         {
@@ -334,35 +327,12 @@ RENAMED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        (
-            "p.json",
-            json.dumps({"name": "popqa", "dev": [RENAMED], "test": []}, indent=4),
-        ),
-        ("p.json", json.dumps([RENAMED])),
-        ("p.jsonl", lines(RENAMED)),
-        ("p.json", json.dumps([{**RENAMED, "output": ["Li", "Lee"]}])),
-    ],
-)
-def test_renamed_json(name: str, text: str, read_text: Read) -> None:
-    result = read_text("popqa", name, text)
+def test_renamed_json(read_text: Read) -> None:
+    text = json.dumps({"name": "popqa", "dev": [RENAMED], "test": []}, indent=4)
+    result = read_text("popqa", "p.json", text)
     (fact,) = result.facts
     assert (fact.id, fact.relation, fact.subject) == ("5", "popqa", "Who made Ash?")
     assert (fact.object, fact.aliases, fact.popularity) == ("Li", ("Lee",), 41.0)
-
-
-def test_one_id_for_facts_that_differ(read_text: Read, tmp_path: Path) -> None:
-    rows = [RENAMED, {**RENAMED, "input": "Who made Oak?"}, RENAMED]
-    result = read_text("popqa", "p.jsonl", lines(*rows))
-    assert result.errors == [
-        f"{tmp_path / 'p.jsonl'}:2: id '5' stands twice, for facts that differ; allowed: an id for each fact"
-    ]
-    assert [(fact.id, fact.duplicate_of) for fact in result.facts] == [
-        ("5", ""),
-        ("5#2", "5"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -380,16 +350,6 @@ def test_a_broken_row_says_where(
     (error,) = read_text("popqa", "p.tsv", COLUMNS + row).errors
     assert error.startswith(f"{tmp_path / 'p.tsv'}:2: ")
     assert message in error
-
-
-def test_another_table(read_text: Read) -> None:
-    with pytest.raises(
-        SuiteError,
-        match=r":1: not PopQA's header: the key 'subj' is missing; found: id, who",
-    ):
-        read_text("popqa", "p.tsv", "id\twho\n")
-    with pytest.raises(SuiteError, match=r":1: not JSON: found 'i'"):
-        read_text("popqa", "p.json", "id\twho\n")
 
 
 PLAIN = "metadata,problem,answer\n"
@@ -437,19 +397,6 @@ def test_ends_of_several_numbers_are_no_range(
         "simpleqa", "q.csv", VERIFIED + verified(1, "How much?", answer, "Number")
     ).facts
     assert (fact.object, fact.answer_range) == (told, None)
-
-
-def test_another_answer_in_brackets_is_an_alias(read_text: Read) -> None:
-    (fact,) = read_text(
-        "simpleqa",
-        "q.csv",
-        VERIFIED + verified(1, "What was he?", "Miner (or collier)", "Other"),
-    ).facts
-    assert (fact.object, fact.aliases) == ("Miner", ("collier",))
-    (fact,) = read_text(
-        "simpleqa", "q.csv", VERIFIED + verified(1, "Which?", "Vale (Ulm)", "Other")
-    ).facts
-    assert (fact.object, fact.aliases) == ("Vale (Ulm)", ())
 
 
 @pytest.mark.parametrize(

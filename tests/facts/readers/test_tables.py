@@ -6,55 +6,10 @@ import json
 
 import pytest
 
-from pytest_kbrel.facts.readers import FORMATS
 from pytest_kbrel.facts.readers.base import (
     popularity,
 )
-from pytest_kbrel.facts.readers.wikidata import PROPERTIES
 from tests.facts.readers.conftest import Read, lines
-
-WIKIDATA = {
-    "person": "P6 P26 P50 P57 P58 P86 P162 P170 P175",
-    "location": "P17 P19 P20 P27 P30 P36 P47 P131 P159 P190 P276 P495 P530 P740 P937 P1001 P1376",
-    "other": "P31 P37 P39 P101 P103 P106 P108 P127 P136 P138 P140 P176 P178 P264 P279 P361 P364 P407 P413 "
-    "P449 P463 P527 P1303 P1412",
-}
-
-
-def test_the_formats_there_are() -> None:
-    assert {name for name, form in FORMATS.items() if form.folders} == {
-        "fktc",
-        "pararel",
-        "lama",
-    }
-    assert {name for name, form in FORMATS.items() if form.own} == {
-        "jsonl",
-        "csv",
-        "parquet",
-    }
-    assert set(FORMATS) == {
-        *(
-            "fktc",
-            "head-to-tail",
-            "popqa",
-            "pararel",
-            "lama",
-            "nq-open",
-            "triviaqa",
-            "qa",
-            "jsonl",
-            "csv",
-        ),
-        *("parquet", "simpleqa", "questions"),
-    }
-
-
-@pytest.mark.parametrize("kind", WIKIDATA)
-def test_the_answer_types_of_wikidata_properties(kind: str) -> None:
-    assert {name for name, (_, result) in PROPERTIES.items() if result == kind} == set(
-        WIKIDATA[kind].split()
-    )
-
 
 COLUMNS = ["id", "subj", "prop", "obj", "s_pop", "question", "possible_answers"]
 ROW = {
@@ -94,22 +49,6 @@ def test_a_question_file_of_any_suffix(suffix: str, read_text: Read) -> None:
             len(read_text("qa", f"q.{suffix}", json.dumps({"data": [row, row]})).facts)
             == 2
         )
-
-
-@pytest.mark.parametrize(
-    ("entity", "domain"),
-    [
-        ("<http://dbpedia.org/resource/Ash>", "open"),
-        ("Ash", "open"),
-        (["tt00123", "x"], "movie"),
-        ({"name": "tt00123"}, "academics"),
-    ],
-)
-def test_the_domain_of_an_entity(entity: object, domain: str, read_text: Read) -> None:
-    result = read_text(
-        "head-to-tail", "h.json", json.dumps({"head": [[entity, "t", "Who?", "x"]]})
-    )
-    assert result.relation.domain == domain
 
 
 @pytest.mark.parametrize("value", [True, "many", [], {}, 10**400])

@@ -26,16 +26,6 @@ def test_an_id_that_looks_like_that_of_a_duplicate(read_text: Read) -> None:
     ]
 
 
-def test_a_folder_is_all_its_files(tmp_path: Path) -> None:
-    for name in ("P1", "P2"):
-        text = lines(HEADER, row("a", "b", "c"))
-        (tmp_path / f"{name}-subclass.json").write_text(text, "utf-8")
-    (tmp_path / "other.json").write_text("{}")
-    result = found_in("fktc", tmp_path)
-    assert [fact.id for fact in result.facts] == ["P1:a:b", "P2:a:b"]
-    assert list(result.relations) == ["P1", "P2"]
-
-
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
@@ -150,12 +140,6 @@ def test_pararel_patterns_are_statements_each_once(tmp_path: Path) -> None:
         ("P403:Isar:Danube#2", "P403:Isar:Danube"),
         ("P403:Inn:Danube", ""),
     ]
-
-
-def test_one_file_of_pararel(tmp_path: Path) -> None:
-    result = found_in("pararel", pararel(tmp_path) / "trex_lms_vocab" / "P403.jsonl")
-    assert list(result.relations) == ["P403"]
-    assert [row.line for row in result.rows] == [1, 2, 3]
 
 
 def test_pararel_without_its_patterns(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.models.cache.store import digest_of, key_of
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.records import Fingerprint, GenerateRequest, ScoreRequest
 from tests.models.cache.stored import MODEL, SERVED
 from tests.models.tiny_checkpoints import (

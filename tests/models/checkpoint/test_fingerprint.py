@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint import fingerprint as module
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint, quantisation
-from pytest_kbrel.models.hf.spec import ModelSpec
+from pytest_kbrel.models.checkpoint.spec import ModelSpec
 
 TEMPLATE = "{{ messages }}"
 
@@ -63,7 +63,12 @@ def folder(tmp_path):
 def result(folder, model=None, tokenizer=None, *, adds_bos=False, **settings):
     spec = ModelSpec(**({"text": "here", "path": str(folder)} | settings))
     return fingerprint(
-        spec, folder, model or Model(), tokenizer or Tokenizer(), adds_bos=adds_bos
+        spec,
+        folder,
+        model or Model(),
+        tokenizer or Tokenizer(),
+        adds_bos=adds_bos,
+        device="cpu",
     )
 
 
@@ -188,7 +193,9 @@ def test_the_settings_of_the_tokenizer_that_was_named_count(folder):
     spec = ModelSpec(text="here", path=str(folder), tokenizer=str(other))
 
     def said():
-        return fingerprint(spec, folder, Model(), Tokenizer(), adds_bos=False)
+        return fingerprint(
+            spec, folder, Model(), Tokenizer(), adds_bos=False, device="cpu"
+        )
 
     assert said().tokenizer_digest != before.tokenizer_digest
     assert said().weights_digest == before.weights_digest

@@ -17,7 +17,10 @@ from pytest_kbrel.models.checkpoint.integrity import (
     record_encoder_files,
     record_files,
 )
-from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
+from pytest_kbrel.models.checkpoint.spec import (
+    ModelSpec,
+    parse_spec,
+)
 from pytest_kbrel.models.registry import check_spec
 from pytest_kbrel.reference import resolve
 

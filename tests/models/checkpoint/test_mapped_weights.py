@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 WORKER = """\
 import json, re, sys
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.spec import parse_spec
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 
 model = load(parse_spec(sys.argv[1]), threads=1)

@@ -15,9 +15,10 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import vllm
 from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.checkpoint import outline
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf import loading
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.vllm import model as vllm_model
 from pytest_kbrel.models.vllm import parse_vllm
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
@@ -141,17 +142,23 @@ def test_it_answers_nothing_more_once_a_file_changed_whoever_asks(folder, name):
 
 
 @pytest.mark.parametrize(
-    "last", ["_load_config", "load_tokenizer", "_load_model", "fingerprint"]
+    ("module", "last"),
+    [
+        (outline, "_load_config"),
+        (outline, "load_tokenizer"),
+        (loading, "_load_model"),
+        (loading, "fingerprint"),
+    ],
 )
-def test_a_change_while_it_is_loaded_is_seen(folder, monkeypatch, last):
-    step = getattr(loading, last)
+def test_a_change_while_it_is_loaded_is_seen(folder, monkeypatch, module, last):
+    step = getattr(module, last)
 
     def then_changed(*given, **more):
         result = step(*given, **more)
         overwrite(folder / "model.safetensors")
         return result
 
-    monkeypatch.setattr(loading, last, then_changed)
+    monkeypatch.setattr(module, last, then_changed)
     with pytest.raises(ModelError, match=CHANGED):
         opened(folder)
 

@@ -12,8 +12,11 @@ import torch
 import transformers
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
+from pytest_kbrel.models.checkpoint.spec import (
+    ModelSpec,
+    parse_spec,
+)
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
 from pytest_kbrel.models.registry import check_spec
 from pytest_kbrel.records import ScoreRequest
 from tests.models.tiny_checkpoints import (

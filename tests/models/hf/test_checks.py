@@ -12,9 +12,17 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.hf.checks import bos_note, check_kind, fast_note, regex_note
-from pytest_kbrel.models.hf.loading import load_tokenizer
-from pytest_kbrel.models.hf.spec import ModelSpec, parse_spec
+from pytest_kbrel.models.checkpoint.checks import (
+    bos_note,
+    check_kind,
+    fast_note,
+    regex_note,
+)
+from pytest_kbrel.models.checkpoint.outline import load_tokenizer
+from pytest_kbrel.models.checkpoint.spec import (
+    ModelSpec,
+    parse_spec,
+)
 
 SPEC = ModelSpec(text="x", path="x")
 

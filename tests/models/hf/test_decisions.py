@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.checkpoint.spec import ModelSpec
 from pytest_kbrel.models.hf.checks import (
     check_complete,
 )
 from pytest_kbrel.models.hf.sharing import (
     window_of,
 )
-from pytest_kbrel.models.hf.spec import ModelSpec
 
 SPEC = ModelSpec(text="x", path="x")
 LONG = {"rope_type": "longrope", "original_max_position_embeddings": 50}

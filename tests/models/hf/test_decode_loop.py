@@ -9,10 +9,10 @@ import torch
 
 from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.batching import Batcher
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf import decode_loop
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.generator import Generator
-from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.hf.stopping import generate_batch
 from pytest_kbrel.models.tokens import Prompt
 from pytest_kbrel.records import Failed, Generated, GenerateRequest

@@ -11,7 +11,12 @@ import pytest
 import torch
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models import memory
+from pytest_kbrel.models.checkpoint.spec import (
+    ModelSpec,
+    Placement,
+    parse_spec,
+)
+from pytest_kbrel.models.hf import memory
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.devices import (
     check_placement,
@@ -21,7 +26,6 @@ from pytest_kbrel.models.hf.devices import (
 )
 from pytest_kbrel.models.hf.loading import load_checkpoint
 from pytest_kbrel.models.hf.model import HfModel
-from pytest_kbrel.models.hf.spec import ModelSpec, Placement, parse_spec
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
 from tests.models import tiny_checkpoints
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from huggingface_hub import errors
 
-from pytest_kbrel.models.hf.hub_errors import hub_reason
+from pytest_kbrel.errors import ModelError, NoFolderError
+from pytest_kbrel.models.pretrained import loading
 
 
 def of(kind: type[Exception]) -> Exception:
@@ -34,10 +35,14 @@ def wrapped(error: Exception) -> OSError:
         (of(errors.RevisionNotFoundError), "the hub has no revision v9 of it"),
         (of(errors.LocalEntryNotFoundError), "it is not in the hub's cache ("),
         (of(errors.OfflineModeIsEnabled), "cannot be reached"),
-        (ValueError("other"), ""),
+        (ValueError("other"), "OSError: We couldn't connect to ... or"),
     ],
 )
 def test_what_the_hub_refuses_is_said(error: Exception, words: str) -> None:
-    reason = hub_reason(wrapped(error), "v9")
-    assert words in reason
-    assert bool(reason) == bool(words)
+    with pytest.raises(ModelError) as caught, loading("config", "/", "v9", "; hint"):
+        raise wrapped(error)
+    message = str(caught.value)
+    assert message.startswith("/: config cannot be loaded: ")
+    assert message.endswith("; hint")
+    assert words in message
+    assert isinstance(caught.value, NoFolderError) == ("no such folder" in message)

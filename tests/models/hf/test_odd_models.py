@@ -12,11 +12,11 @@ import transformers as tf
 
 from pytest_kbrel.models.base import in_order
 from pytest_kbrel.models.batching import Batcher
+from pytest_kbrel.models.checkpoint.endings import Endings
 from pytest_kbrel.models.hf.generator import Generator
 from pytest_kbrel.models.hf.lm_head import head_is_last
-from pytest_kbrel.models.hf.loading import quiet
 from pytest_kbrel.models.hf.scorer import Scorer
-from pytest_kbrel.models.hf.stopping import Endings
+from pytest_kbrel.models.pretrained import quiet
 from pytest_kbrel.models.tokens import Pair, Prompt
 from pytest_kbrel.records import GenerateRequest
 from tests.models import tiny_checkpoints as tiny

@@ -6,8 +6,11 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.cache.store import digest_of
+from pytest_kbrel.models.checkpoint.spec import (
+    FLASH,
+    parse_spec,
+)
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.spec import FLASH, parse_spec
 from pytest_kbrel.models.registry import check_spec
 from pytest_kbrel.records import Scored, ScoreRequest
 

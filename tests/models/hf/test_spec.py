@@ -8,8 +8,13 @@ import pytest
 
 from pytest_kbrel import reference
 from pytest_kbrel.errors import ModelError
+from pytest_kbrel.models.checkpoint.spec import (
+    ModelSpec,
+    Placement,
+    check_path,
+    parse_spec,
+)
 from pytest_kbrel.models.hf import backend as hf
-from pytest_kbrel.models.hf.spec import ModelSpec, Placement, check_path, parse_spec
 from pytest_kbrel.models.registry import BACKENDS, read_spec
 
 
@@ -258,7 +263,7 @@ def test_where_a_checkpoint_goes(args, device, placement):
     ("args", "said"),
     [
         ("device_map=balance", "did you mean 'balanced'"),
-        ('device_map={"a": }', "device_map is not JSON"),
+        ('device_map={"a": }', "device_map: no JSON"),
         ("device_map={}", "it is empty"),
         ('device_map={"a": "gpu"}', "'a' goes to 'gpu'; allowed: cpu, disk, or a GPU"),
         ('device_map={"a": -1}', "'a' goes to -1"),

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 import torch
 
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.records import Failed, GenerateRequest, ScoreRequest
 from tests.models.hf.test_prefix_tree import distinct_tokens
 from tests.models.tiny_checkpoints import BOS, EOS, change_json
@@ -256,7 +256,7 @@ def test_a_word_start_that_stands_alone_is_a_step_of_its_own_and_no_end():
     from tokenizers import Tokenizer, decoders, models
     from transformers import PreTrainedTokenizerFast
 
-    from pytest_kbrel.models.hf.stopping import Endings
+    from pytest_kbrel.models.checkpoint.endings import Endings
     from pytest_kbrel.probes.monitor.published import trimmed_length
 
     vocabulary = {
@@ -287,7 +287,7 @@ def test_a_step_without_text_is_an_end_of_the_model_and_nothing_else():
     from tokenizers import Tokenizer, decoders, models
     from transformers import PreTrainedTokenizerFast
 
-    from pytest_kbrel.models.hf.stopping import Endings
+    from pytest_kbrel.models.checkpoint.endings import Endings
 
     vocabulary = {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3, "Paris": 4, "Ċ": 5}
     inner = Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>"))

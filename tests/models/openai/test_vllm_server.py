@@ -10,8 +10,8 @@ import os
 import pytest
 
 from pytest_kbrel import reference
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.openai import scoring
 from pytest_kbrel.models.openai.dialects import DIALECTS
 from pytest_kbrel.models.openai.model import OpenAIModel

@@ -13,8 +13,8 @@ import pytest
 from pytest_kbrel import reference
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import vllm
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.vllm import parse_vllm
 from pytest_kbrel.records import Failed, Generated, ScoreRequest
 from tests.models import fake_vllm

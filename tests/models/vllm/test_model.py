@@ -13,8 +13,8 @@ from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import vllm
 from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.spec import parse_spec
 from pytest_kbrel.models.registry import open_model, read_spec
 from pytest_kbrel.models.vllm import parse_vllm
 from pytest_kbrel.records import Failed, Generated, Scored

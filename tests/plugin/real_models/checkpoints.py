@@ -13,7 +13,7 @@ import torch
 import transformers as tf
 
 from pytest_kbrel.models.chat import ChatArgs, ChatTemplate, message
-from pytest_kbrel.models.hf.loading import quiet
+from pytest_kbrel.models.pretrained import quiet
 from pytest_kbrel.probes.prompts import fill
 from pytest_kbrel.records import record
 from recipe.questions import brief, choice, qa

@@ -6,7 +6,6 @@ import dataclasses
 
 import pytest
 
-from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.replies import read_truth
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.probes import run_case
@@ -73,35 +72,6 @@ def test_the_shares_by_hand(variant, columns_of):
     assert named["accuracy_fc_neg"].columns == ("format:fc_neg", "kept")
 
 
-@pytest.mark.parametrize("variant", ["definition", "published"])
-def test_a_share_is_of_what_is_right_and_not_of_what_is_wrong(variant, columns_of):
-    rows = [
-        # completion, reply to every statement, shares of each format
-        ("Paris", "True", (1, 1, 0)),
-        ("Paris", "False", (1, 0, 1)),
-        ("Paris", "Paris", (1, 0, 0)),
-        ("Paris. It lies on the Seine.", "True", (1, 1, 0)),
-        ("Rome, not Paris", "False", (0, 0, 1)),
-        ("Rome", "True", (0, 1, 0)),
-        ("", "True", (0, 1, 0)),
-    ]
-    results = []
-    for completion, truth, _ in rows:
-
-        def say(request, completion=completion, truth=truth):
-            fields = {"The": completion, "France": completion, "Statement:": truth}
-            return generated(
-                fields.get(request.prompt.split()[0], "Paris"), ("P", 0.5, 0.5)
-            )
-
-        oracle = Oracle(say=say)
-        table = run_case(
-            told_case(dataclasses.replace(ALL, variant=variant)), oracle, oracle.keep
-        ).table
-        results.append(table.rows[0].values[-3:])
-    assert results == [shares for _, _, shares in rows]
-
-
 def test_what_is_asked_and_that_it_is_one_round():
     oracle = Oracle(say=lambda request: answer(request.prompt))
     run_case(told_case(), oracle, oracle.keep)
@@ -115,26 +85,6 @@ def test_what_is_asked_and_that_it_is_one_round():
         *("fc_pos:0", "fc_pos:1", "fc_pos:2", "wp:0", "wp:1"),
     ]
     assert len(oracle.rounds) == 1
-
-
-def test_a_fact_the_published_variant_drops_is_not_asked():
-    oracle = Oracle(say=lambda request: generated("Rome", ("R", 0.5, None)))
-    settings = dataclasses.replace(ALL, variant="published")
-    table = run_case(told_case(settings), oracle, oracle.keep).table
-    assert len(oracle.rounds[1]) == 1
-    assert set(table.rows[0].values) == {0.0}
-
-
-@pytest.mark.parametrize("statements", [(), ("[Y] governs [X].",)])
-def test_a_relation_with_nothing_to_complete_is_named(statements):
-    case = told_case(relation=dataclasses.replace(TOLD, statements=statements))
-    oracle = Oracle()
-    with pytest.raises(
-        SuiteError,
-        match=r"`formats: all` needs `statements` of relation 'P36'.*found \d",
-    ):
-        run_case(case, oracle, oracle.keep)
-    assert oracle.rounds == []
 
 
 @pytest.mark.parametrize(

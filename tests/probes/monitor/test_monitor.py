@@ -27,17 +27,6 @@ def believe(request: ScoreRequest) -> tuple[float, float]:
     return by_prompt[request.prompt]
 
 
-def test_a_fact_is_asked_once_with_the_gold_context_r_times_without_and_m_times_with_wrong_ones():
-    oracle = Oracle(believe=believe)
-    run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
-    scored = [
-        request for request in oracle.rounds[0] if isinstance(request, ScoreRequest)
-    ]
-    assert len(scored) == 1 + 3 + 2
-    assert {request.continuation for request in scored} == {" Paris"}
-    assert len(oracle.rounds) == 1
-
-
 @pytest.mark.parametrize(
     ("settings", "chat", "prompt", "lead"),
     [
@@ -134,14 +123,6 @@ def test_the_cells_are_kept_in_which_the_probability_moved_most():
         "Which city governs France?",
         "Rome. What is the capital of France?",
     ]
-
-
-def test_every_fact_counts_in_the_definition_even_when_the_positive_context_fails(
-    columns_of,
-):
-    oracle = Oracle(say=lambda request: "Rome", believe=believe)
-    result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
-    assert columns_of(result.table)["kept"] == 1
 
 
 def test_an_alias_is_right_in_the_definition(columns_of):
@@ -344,19 +325,3 @@ def test_the_definition_has_a_third_label_and_keeps_the_rule_of_the_base_frame()
     oracle = Oracle(say=say)
     (row,) = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep).table.rows
     assert (row.label, row.rule) == ("uninformative", "unsure")
-
-
-def test_the_published_variant_watches_nothing_where_no_anchor_is_known():
-    oracle = Oracle(say=lambda request: generated("Rome", ("R", 0.9, None)))
-    run_case(make_case(PUBLISHED, FRANCE), oracle, oracle.keep)
-    assert [[request.watch for request in requests] for requests in oracle.rounds] == [
-        [()],
-        [()],
-    ]
-
-
-def test_the_published_string_rule_deletes_punctuation_and_keeps_case():
-    from pytest_kbrel.probes.monitor.published import cleaned
-
-    assert cleaned(" St. Louis!</s>") == "St Louis"
-    assert cleaned("paris") == "paris"

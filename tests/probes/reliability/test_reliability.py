@@ -71,12 +71,6 @@ def test_an_answer_that_always_sits_at_the_same_letter_is_not_consistent():
     assert 0 < table.rows[0].values[3] < 1
 
 
-def test_an_unreadable_reply_counts_as_not_consistent():
-    oracle = Oracle(say=answerer("Paris", lambda options: "A or B, hard to say"))
-    table = run_case(make_case(ReliabilitySettings(), SEEN), oracle, oracle.keep).table
-    assert table.rows[0].values[3] == 0
-
-
 def test_the_questions_without_a_readable_reply_are_counted(columns_of):
     settings = ReliabilitySettings(choices=5)
     oracle = Oracle(
@@ -114,23 +108,3 @@ def test_a_failed_answer_is_an_error_of_the_fact_alone():
     )
     assert [row.fact_id for row in result.table.rows] == ["P36-FR"]
     assert result.errors == ("P36-NO (answer): timed out",)
-
-
-def test_of_unseen_knowledge_nothing_is_expected():
-    oracle = Oracle(say=lambda request: "unsure")
-    (row,) = run_case(
-        make_case(ReliabilitySettings(), UNSEEN), oracle, oracle.keep
-    ).table.rows
-    assert (row.expected, row.answer, row.question) == (
-        "",
-        "unsure",
-        "Where was Ovid Marrowby born?",
-    )
-
-
-def test_too_few_distractors_is_an_error_and_no_row():
-    oracle = Oracle(say=answerer("Paris", min))
-    few = dataclasses.replace(FRANCE, negatives=("Rome", "Oslo"))
-    result = run_case(make_case(ReliabilitySettings(), few), oracle, oracle.keep)
-    assert result.table.rows == ()
-    assert "3 distractors" in result.errors[0]

@@ -54,46 +54,6 @@ def test_the_four_nearest_come_first_to_last() -> None:
     assert set(chosen) == {shot.question for shot in ANSWERED}
 
 
-def test_two_answered_and_two_unanswerable() -> None:
-    case = with_shots(case_with(TWO_UNSURE, *UNSURE, *ANSWERED), tfidf_cosine)
-    assert [shot.answer is None for shot in dict(case.shots)[FRANCE.id]] == [
-        False,
-        False,
-        True,
-        True,
-    ]
-
-
-@pytest.mark.parametrize(
-    "leak",
-    [
-        pytest.param(
-            Shot(question="what is the capital of FRANCE", answer="Paris"),
-            id="the question itself",
-        ),
-        pytest.param(
-            Shot(question="Who rules France?", answer="A president"),
-            id="its subject in the question",
-        ),
-        pytest.param(
-            Shot(question="Who rules there?", answer="X", subject="france"),
-            id="its subject, named",
-        ),
-        pytest.param(
-            Shot(question="Paris is the capital of which land?", answer="France"),
-            id="turned round",
-        ),
-        pytest.param(
-            Shot(question="Of what is City of Paris the seat?", answer="of France"),
-            id="by an alias",
-        ),
-    ],
-)
-def test_what_gives_the_answer_away_is_never_shown(leak: Shot) -> None:
-    case = with_shots(case_with(FOUR, leak, *ANSWERED), by_length)
-    assert leak.question not in shown(case)
-
-
 def test_an_alias_without_a_spelling_gives_nothing_away() -> None:
     # Such an alias stands in PopQA beside each of many countries.
     question = "In what country is Cave?"

@@ -6,22 +6,25 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pytest_kbrel.models.base import (
-    Model,
+from pytest_kbrel.models.base import Model
+from pytest_kbrel.models.batching import Batches
+from pytest_kbrel.models.checkpoint.endings import Endings, vocabulary_of
+from pytest_kbrel.models.checkpoint.integrity import FileRecord
+from pytest_kbrel.models.checkpoint.spec import ModelSpec
+from pytest_kbrel.models.checkpoint.thinking import Thinker
+from pytest_kbrel.models.pretrained import quiet
+from pytest_kbrel.models.tokens import (
+    Pair,
+    Prompt,
+    PromptEncoder,
     check_ids,
     check_request,
     generated,
     read_requests,
     scored,
 )
-from pytest_kbrel.models.batching import Batches
-from pytest_kbrel.models.hf.lm_head import vocabulary_of
-from pytest_kbrel.models.hf.loading import LoadedCheckpoint, quiet
-from pytest_kbrel.models.hf.stopping import Endings
-from pytest_kbrel.models.thinking import Thinker
-from pytest_kbrel.models.tokens import Pair, Prompt, PromptEncoder
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
@@ -30,12 +33,31 @@ from pytest_kbrel.records import (
     Request,
     Scored,
     ScoreRequest,
+    record,
 )
 
 A = TypeVar("A")
 J = TypeVar("J")
 Q = TypeVar("Q", bound=Request)
 R = TypeVar("R")
+
+
+@record
+class LoadedCheckpoint:
+    """A loaded checkpoint.
+
+    ``max_length`` is in tokens, ``None`` where the architecture sets no limit. ``files`` is what it was read
+    from. ``notes`` are what a reader of its figures should know, a sentence each.
+    """
+
+    spec: ModelSpec
+    model: Any
+    tokenizer: Any
+    encoder: PromptEncoder
+    fingerprint: Fingerprint
+    files: FileRecord
+    max_length: int | None
+    notes: tuple[str, ...] = ()
 
 
 class CheckpointModel(Model):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_kbrel import SCORING_VERSION
-from pytest_kbrel.replay.recorded_run import read_run
+from pytest_kbrel.evaluation.recorded_run import read_run
 from pytest_kbrel.serialization import to_wire
 from tests.evaluation.test_recorded_pool import recorded
 from tests.made_cases import RECORDED_MODEL

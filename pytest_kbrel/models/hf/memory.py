@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
+from pytest_kbrel.models.checkpoint.spec import ModelSpec
 from pytest_kbrel.models.hf.devices import devices_of
-from pytest_kbrel.models.hf.spec import ModelSpec
 
 CPU_MOST, GPU_MOST = 4096, 32768
 """Tokens a batch at most. On a CPU a larger batch is no faster, it only takes memory (measured:
@@ -93,7 +93,11 @@ def free_bytes(device: torch.device) -> int | None:
     For a CPU this is the least of the machine's free memory, the container's limit and the process's limit.
     """
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        # What torch's allocator holds and no tensor uses is free too.
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
+            device
+        )
+        return int(torch.cuda.mem_get_info(device)[0]) + unused
     return cpu_bytes() if device.type == "cpu" else None
 
 

@@ -1,4 +1,4 @@
-"""A run of full size, to see how large its baseline is: ``python -m tests.baselines.full_run``."""
+"""A run of full size, to see how large its baseline is: ``python -m benchmarks.baseline_size``."""
 
 from __future__ import annotations
 

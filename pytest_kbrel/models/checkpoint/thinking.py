@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.chat import ThoughtMarks
-from pytest_kbrel.models.hf.stopping import Endings
+from pytest_kbrel.models.checkpoint.endings import Endings
 from pytest_kbrel.models.tokens import Ids, Prompt
 from pytest_kbrel.records import Failed, Generated
 

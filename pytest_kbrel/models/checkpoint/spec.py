@@ -6,12 +6,20 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from pytest_kbrel.bounds import BATCH, DEVICE_NUMBER, TOKEN_ID, TOKENS
-from pytest_kbrel.errors import ModelError, nearest
-from pytest_kbrel.models.arguments import choice, flag, number, parse_backend_args
+from pytest_kbrel.bounds import BATCH, TOKEN_ID, TOKENS
+from pytest_kbrel.errors import ModelError, NoFolderError, nearest
+from pytest_kbrel.models.arguments import (
+    CHAT_ARGS,
+    choice,
+    flag,
+    number,
+    parse_backend_args,
+    parse_chat_args,
+)
 from pytest_kbrel.models.base import Spec
-from pytest_kbrel.models.chat import CHAT_ARGS, ChatArgs, parse_chat_args
+from pytest_kbrel.models.chat import ChatArgs
 from pytest_kbrel.models.checkpoint.files import (
     ADAPTER_WEIGHTS,
     base_of_adapter,
@@ -46,31 +54,23 @@ BNB_4BIT = ("compute_dtype", "quant_type", "quant_storage", "use_double_quant")
 
 _PLACEMENT_TEXTS = ("max_memory_per_gpu", "max_cpu_memory", "offload_folder")
 
+_FLAGS = (
+    "load_in_4bit",
+    "load_in_8bit",
+    "use_fast_tokenizer",
+    "fix_mistral_regex",
+    "add_bos_token",
+)
+
 MODEL_ARGS = (
+    *_FLAGS,
     *("pretrained", "backend", "dtype", "revision", "subfolder", "peft", "gguf_file"),
-    *("load_in_4bit", "load_in_8bit", *(f"bnb_4bit_{name}" for name in BNB_4BIT)),
+    *(f"bnb_4bit_{name}" for name in BNB_4BIT),
     *("parallelize", "device_map", "device_map_option", *_PLACEMENT_TEXTS),
-    *(
-        "use_fast_tokenizer",
-        "prefix_token_id",
-        "fix_mistral_regex",
-        "trust_remote_code",
-        "tokenizer",
-        "max_length",
-    ),
-    *(
-        "add_bos_token",
-        "device",
-        "attn_implementation",
-        "apply_chat_template",
-        *CHAT_ARGS,
-    ),
+    *("prefix_token_id", "trust_remote_code", "tokenizer", "max_length", "device"),
+    *("attn_implementation", "apply_chat_template", *CHAT_ARGS),
 )
 """The keys of ``--kb-model-args`` this version knows, in lm-eval's own words."""
-
-
-class NoFolderError(ModelError):
-    """A path or hub id leads nowhere, and no folder is called like it; it may be a misspelt backend."""
 
 
 @record
@@ -169,11 +169,14 @@ def parse_spec(
     """
     text = text.strip()
     args, notes = parse_backend_args(model_args, MODEL_ARGS, "hf")
-    if flag(args, "trust_remote_code"):
+    flags = {key: flag(args, key) for key in ("trust_remote_code", *_FLAGS)}
+    if flags.pop("trust_remote_code"):
         raise ModelError(
             "model-args: trust_remote_code=True is refused: this version never runs code from a checkpoint; "
             "allowed are the architectures that the installed transformers knows"
         )
+    if flags["load_in_4bit"] and flags["load_in_8bit"]:
+        raise ModelError("model-args: load_in_4bit and load_in_8bit exclude each other")
     path, derived = _resolve(text, args.get("pretrained", ""))
     peft, revision = _expanded(args.get("peft", "")), args.get("revision", "")
     if not peft and (base := base_of_adapter(Path(path).expanduser())):
@@ -181,12 +184,6 @@ def parse_spec(
         revision = revision or at
     # What it was trained with: tokens that it adds, and the template.
     own = peft if peft and tokenizer_files(Path(peft).expanduser()) else ""
-    in_4bit, in_8bit = (
-        bool(flag(args, "load_in_4bit")),
-        bool(flag(args, "load_in_8bit")),
-    )
-    if in_4bit and in_8bit:
-        raise ModelError("model-args: load_in_4bit and load_in_8bit exclude each other")
     device = _agreed("device", device, args.get("device", "auto"))
     placement, mapped = _placement(args)
     if placement is None:
@@ -205,6 +202,7 @@ def parse_spec(
             f"{text}: found device {device!r}, which holds no numbers and computes none; allowed: auto, cpu, "
             "cuda, cuda:0, mps"
         )
+    given: dict[str, Any] = {k: v for k, v in flags.items() if v is not None}
     own_template = flag(args, "apply_chat_template")
     return ModelSpec(
         text=text if text != "hf" else f"hf/{path}",
@@ -221,20 +219,16 @@ def parse_spec(
         chat=parse_chat_args(args),
         tokenizer=_expanded(args.get("tokenizer", own)),
         max_length=number(args, "max_length", TOKENS, "of tokens"),
-        add_bos_token=flag(args, "add_bos_token"),
         attn_implementation=choice(args, "attn_implementation", ATTENTION),
         peft=peft,
         gguf_file=args.get("gguf_file", ""),
-        load_in_4bit=in_4bit,
-        load_in_8bit=in_8bit,
         subfolder=args.get("subfolder", ""),
         kind=choice(args, "backend", KINDS).replace("default", ""),
-        bnb_4bit=_bnb_4bit(args, in_4bit=in_4bit),
+        bnb_4bit=_bnb_4bit(args, in_4bit=bool(flags["load_in_4bit"])),
         placement=placement,
-        use_fast_tokenizer=flag(args, "use_fast_tokenizer") is not False,
         prefix_token_id=number(args, "prefix_token_id", TOKEN_ID),
-        fix_mistral_regex=flag(args, "fix_mistral_regex"),
         notes=tuple(notes),
+        **given,
     )
 
 
@@ -317,21 +311,19 @@ def _expanded(path: str) -> str:
 def _bnb_4bit(
     args: Mapping[str, str], *, in_4bit: bool
 ) -> tuple[tuple[str, str | bool], ...]:
+    keys = {name: f"bnb_4bit_{name}" for name in BNB_4BIT}
     given: dict[str, str | bool] = {
-        name: args[f"bnb_4bit_{name}"]
-        for name in BNB_4BIT
-        if f"bnb_4bit_{name}" in args
+        name: args[key] for name, key in keys.items() if key in args
     }
     if given and not in_4bit:
         raise ModelError(
-            f"model-args: bnb_4bit_{next(iter(given))} is for load_in_4bit=True; give both or neither"
+            f"model-args: {keys[next(iter(given))]} is for load_in_4bit=True; give both or neither"
         )
     for name in ("compute_dtype", "quant_storage"):
         if given.get(name, "int8") not in ("uint8", "int8"):
             given[name] = _dtype(str(given[name]))
-    choice(args, "bnb_4bit_quant_type", ("fp4", "nf4"))
-    double = flag(args, "bnb_4bit_use_double_quant")
-    if double is not None:
+    choice(args, keys["quant_type"], ("fp4", "nf4"))
+    if (double := flag(args, keys["use_double_quant"])) is not None:
         given["use_double_quant"] = double
     return tuple(sorted(given.items()))
 
@@ -411,32 +403,20 @@ def _placement(args: Mapping[str, str]) -> tuple[Placement | None, str]:
 def _device_map(device_map: str) -> str:
     if device_map in WORDS:
         return device_map
-    allowed = (
-        f"allowed: {', '.join(WORDS)}, a device, or a JSON object of parts and devices such as "
-        '{"model.embed_tokens": 0, …}'
-    )
     if not device_map.startswith("{"):
         raise ModelError(
-            f"model-args: device_map={device_map}; {allowed}{nearest(device_map, WORDS)}"
+            f"model-args: device_map={device_map}; allowed: {', '.join(WORDS)}, a device, or a JSON object of "
+            f'parts and devices such as {{"model.embed_tokens": 0, …}}{nearest(device_map, WORDS)}'
         )
-    try:
-        parsed = parse(device_map)
-    except ValueError as error:
-        raise ModelError(
-            f"model-args: device_map is not JSON: {error}; {allowed}"
-        ) from None
-    wrong = [name for name, device in parsed.items() if not _is_device(device)]
-    if wrong or not parsed:
-        what = f"{wrong[0]!r} goes to {parsed[wrong[0]]!r}" if wrong else "it is empty"
+    parts = parse(device_map)
+    wrong = [
+        f"{name!r} goes to {device!r}"
+        for name, device in parts.items()
+        if device != "disk" and not _DEVICE.fullmatch(str(device))
+    ]
+    if wrong or not parts:
+        what = wrong[0] if wrong else "it is empty"
         raise ModelError(
             f"model-args: device_map: {what}; allowed: cpu, disk, or a GPU by its number or as in cuda:1"
         )
     return device_map
-
-
-def _is_device(device: object) -> bool:
-    if isinstance(device, int):
-        return device in DEVICE_NUMBER
-    return isinstance(device, str) and (
-        device == "disk" or bool(_DEVICE.fullmatch(device))
-    )

@@ -15,7 +15,7 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.arguments import require_auto
 from pytest_kbrel.models.base import Backend, Model, Spec
 from pytest_kbrel.models.chat import text_of
-from pytest_kbrel.models.script import (
+from pytest_kbrel.models.scripted.script import (
     ENDINGS,
     Probabilities,
     Script,

@@ -1,0 +1,198 @@
+"""What the cases of a suite are compared with, and what stands in the way of that."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from pytest_kbrel.baselines import (
+    Baseline,
+    BaselineCase,
+    PublishedCase,
+    another_tokenizer,
+    incomparable,
+    prompt_differences,
+    setting_differences,
+)
+from pytest_kbrel.catalogue.probes import probe_named
+from pytest_kbrel.gates.figures import AS_EXPECTED, as_expected
+from pytest_kbrel.gates.integrity import count
+from pytest_kbrel.gates.measurement import Obstacle, Pairing, pair
+from pytest_kbrel.records import (
+    CaseResult,
+    Fingerprint,
+    Table,
+    Waiver,
+    record,
+)
+
+
+def _nobody(spec: str) -> Fingerprint | None:
+    return None
+
+
+@record
+class Comparison:
+    """What the cases of a suite are compared with: a run, what a paper prints, or nothing (``baseline``).
+
+    ``comparisons`` is the number of cases with relative gates in the suite. Of the candidate, ``model`` is
+    the one under test, ``judge`` names who judged (rules, or a model), and ``helper`` returns the model of
+    that name that judged or wrote distractors, ``None`` where there is none. ``facts`` are by node id those
+    of a case, whether asked or not: what the baseline has besides these, the suite has lost.
+    """
+
+    baseline: Baseline | None = None
+    comparisons: int = 1
+    model: Fingerprint | None = None
+    judge: str = ""
+    helper: Callable[[str], Fingerprint | None] = _nobody
+    facts: Mapping[str, Collection[str]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def paper(self) -> str:
+        """The paper whose figures the baseline is; empty where it is a run."""
+        return "" if self.baseline is None else self.baseline.paper
+
+    @property
+    def with_run(self) -> bool:
+        """Whether the baseline is a run: a case that it lacks is a failure then."""
+        return self.baseline is not None and not self.paper
+
+    @property
+    def another_tokenizer(self) -> bool:
+        """Whether the two models' tokenizers differ."""
+        return another_tokenizer(self.model, self.baseline)
+
+    def case(self, case: CaseResult) -> BaselineCase | None:
+        """Return the same case of the blessed run, ``None`` where there is none."""
+        known = None if self.baseline is None else self.baseline.case(case)
+        return known if isinstance(known, BaselineCase) else None
+
+    def published(self, case: CaseResult) -> PublishedCase | None:
+        """Return what the paper prints of a case, or over exactly the members of one over several."""
+        known = None if self.baseline is None else self.baseline.case(case)
+        if not isinstance(known, PublishedCase):
+            return None
+        # The top tenth counts in no figure but its own.
+        over = {member for member in case.members if not member.endswith("-top10]")}
+        return known if not case.aggregate or over == set(known.members) else None
+
+    def lacking(self, case: CaseResult, unasked: Iterable[str]) -> tuple[str, ...]:
+        """Return those of the baseline's facts that were not asked which the suite has lost."""
+        there = self.facts.get(case.nodeid)
+        return (
+            ()
+            if there is None
+            else tuple(fact for fact in unasked if fact not in there)
+        )
+
+    def pairing(self, case: CaseResult) -> Pairing | None:
+        """Return a case paired with that of the blessed run, without waived facts; ``None`` without one.
+
+        Where all that a case says is which outcomes are as expected, so it is of the baseline's.
+        """
+        before = self.case(case)
+        if before is None:
+            return None
+        waived = case.unmatched.waived
+        new, old = (without(table, waived) for table in (case.table, before.table))
+        is_test = case.probe == "test"
+        if new.columns == (AS_EXPECTED,) and not is_test:
+            old = as_expected(old, case.table)
+        differing = setting_differences(case.settings, before.settings)
+        # The numbers of a test in Python may be of any size, and none is rounding.
+        return pair(new, old, differing, exact=is_test)
+
+    def obstacle(
+        self,
+        cases: Sequence[CaseResult],
+        pairings: Sequence[Pairing],
+        missing: Sequence[str],
+    ) -> Obstacle | None:
+        """Return what stands in the way of comparing, as verdict and reason; ``None`` when nothing does.
+
+        ``cases`` are those measured, one or the members of an aggregate, and ``missing`` the ids of those
+        that the baseline does not have.
+        """
+        if self.baseline is None:
+            return (
+                "no baseline",
+                "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH",
+            )
+        if missing and self.paper:
+            return "no baseline", f"{self.paper} has no figures of {', '.join(missing)}"
+        if missing:
+            others = ", ".join(self.baseline.other_suites(cases[0].suite))
+            renamed = f" (it has the suite files {others})" if others else ""
+            return "no baseline", (
+                f"the baseline has no case {', '.join(missing)}{renamed}: bless a run of all suites anew"
+            )
+        if differing := self._differing(cases):
+            return "not comparable", (
+                f"candidate and baseline differ in {'; '.join(differing)}; "
+                "allowed: a baseline that shares these with the candidate"
+            )
+        if self.paper:
+            return None
+        for case, pairing in zip(cases, pairings, strict=True):
+            if why := not_comparable(pairing, self.another_tokenizer):
+                return "not comparable", (
+                    f"{case.id}: {why}; allowed: what the baseline was asked, or bless a run that was asked this"
+                )
+        return None
+
+    def _differing(self, cases: Sequence[CaseResult]) -> tuple[str, ...]:
+        """Return in words what both models must share for these cases, and do not."""
+        probes = [(case, probe_named(case.probe)) for case in cases]
+        written_by = dict.fromkeys(
+            dict(case.settings).get("distractors_from", "") for case in cases
+        )
+        return incomparable(
+            self.model,
+            self.baseline,
+            judged=any(
+                probe is not None
+                and probe.judged
+                and any(row.expected for row in case.table.rows)
+                for case, probe in probes
+            ),
+            judge=self.helper(self.judge),
+            writers=[*filter(None, map(self.helper, written_by))],
+        )
+
+
+def not_comparable(pairing: Pairing, another_tokenizer: bool) -> str:
+    """Return why two tables cannot be compared: facts asked otherwise, or most of them without a partner."""
+    differing, added = pairing.differing, pairing.added
+    facts = len(pairing.candidate.rows) + len(differing) + len(added)
+    reasons = []
+    if differing:
+        what = prompt_differences(
+            pairing.asked, pairing.settings, another_tokenizer=another_tokenizer
+        )
+        reasons.append(f"candidate and baseline differ in {what}")
+    if not facts:
+        reasons.append("all facts are waived, and none is left to compare")
+    if 2 * len(added) > facts:
+        reasons.append(
+            f"{len(added)} of {count(facts, 'fact')} are not in the baseline (first: {added[0]}), and at "
+            "least half must be"
+        )
+    return "; ".join(reasons)
+
+
+def waived_facts(waivers: Iterable[Waiver]) -> tuple[str, ...]:
+    """Return the ids of the facts that waivers in force leave out of comparisons, sorted."""
+    return tuple(
+        sorted(waiver.fact for waiver in waivers if waiver.fact and not waiver.expired)
+    )
+
+
+def without(table: Table, facts: Collection[str]) -> Table:
+    """Return the table without the rows about ``facts``."""
+    if not facts:
+        return table
+    return Table(
+        columns=table.columns,
+        rows=tuple(row for row in table.rows if row.fact_id not in facts),
+    )

@@ -1,0 +1,249 @@
+"""Sessions that run nothing: the plan of the cases (--kb-plan), or their requests as a batch's input file.
+
+The latter is --kb-export-requests.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from shlex import quote
+from typing import TYPE_CHECKING, Any, TextIO
+
+import pytest
+
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation.cases import Retrieval
+from pytest_kbrel.evaluation.model_pool import ModelPool, spec_notes
+from pytest_kbrel.models.answers.files import is_request_file, request_line
+from pytest_kbrel.models.answers.spec import AnswersSpec, to_export
+from pytest_kbrel.outputs import check_free, new_file
+from pytest_kbrel.plugin.collection import case_of
+from pytest_kbrel.plugin.preflight import check, check_suites
+from pytest_kbrel.plugin.settings import read_settings
+from pytest_kbrel.plugin.worker import suites_of
+from pytest_kbrel.printing import printable
+from pytest_kbrel.records import BASELINE, Case, Suite
+from pytest_kbrel.reports.formatting import one_line
+from pytest_kbrel.settings import RULES, ParsedSpec, Settings
+from pytest_kbrel.store.run_store import RunStore
+
+if TYPE_CHECKING:
+    from pytest_kbrel.models.answers.model import AnswersModel
+
+
+class DryRun(abc.ABC):
+    """pytest plugin that does something else with the collected cases than to run them."""
+
+    title: str
+    refused = ""
+
+    def __init__(self, config: pytest.Config) -> None:
+        """Check the settings; raises ``UsageError`` for those with which nothing can be done."""
+        self._config = config
+        self._used = False
+        self._lines: list[str] = []
+        try:
+            self._settings = self._prepared(read_settings(config))
+            self._baseline = check(config, self._settings)
+        except KbrelError as error:
+            raise pytest.UsageError(f"{self.refused}{error}") from None
+        # xdist is configured later.
+        for name, value in (("dist", "no"), ("tx", []), ("numprocesses", None)):
+            if hasattr(config.option, name):
+                setattr(config.option, name, value)
+
+    @abc.abstractmethod
+    def _prepared(self, settings: Settings) -> Settings:
+        """Return the settings to use; raises ``KbrelError``."""
+
+    @abc.abstractmethod
+    def use(self, cases: list[Case], suites: list[Suite]) -> Iterator[str]:
+        """Use the selected cases, at least one, and yield what to print; raises ``KbrelError``."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Use the selected cases; pytest itself reports suites that could not be collected."""
+        cases = [case for case in map(case_of, session.items) if case is not None]
+        if not cases or self._cannot_run(session):
+            return
+        self._used = True
+        nodeids = [item.nodeid for item in session.items]
+        try:
+            suites = suites_of(self._config, nodeids, self._settings)
+            check_suites(self._config, self._settings, self._baseline, suites, nodeids)
+            self._lines = list(self.use(cases, suites))
+        except KbrelError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Run no test of any kind; pytest stops by itself where collection failed."""
+        return None if self._cannot_run(session) else True
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Exit as pytest does without tests where other tests were all that it found."""
+        if not self._used and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """Print what was done, and what to do with it."""
+        if self._lines:
+            terminalreporter.section(f"{self.title}, nothing was run")
+        for line in self._lines:
+            terminalreporter.write_line(printable(line))
+
+    def _cannot_run(self, session: pytest.Session) -> bool:
+        goes_on = self._config.option.continue_on_collection_errors
+        return bool(session.testsfailed and not goes_on)
+
+
+class Planner(DryRun):
+    """pytest plugin that plans the collected cases."""
+
+    title = "plan"
+
+    def _prepared(self, settings: Settings) -> Settings:
+        if any(isinstance(spec, AnswersSpec) for spec in settings.own_specs[:1]):
+            raise KbrelError(
+                f"--kb-plan: nothing is asked of {settings.model}, so there is nothing to plan; allowed: the "
+                "model that is to answer, openai/NAME"
+            )
+        return settings
+
+    def pytest_report_header(self) -> list[str]:
+        """Return the model of the plan, and remarks about model arguments without effect."""
+        settings = self._settings
+        judge = f", judge {settings.judge}" if settings.judge != RULES else ""
+        notes = [one_line(note, 500) for note in spec_notes(settings)]
+        plan = f"plan for model {settings.model}{judge}; nothing is run"
+        return [printable(f"kbrel: {line}") for line in (plan, *notes)]
+
+    def use(self, cases: list[Case], suites: list[Suite]) -> Iterator[str]:
+        """Plan the cases."""
+        from pytest_kbrel.planning.plan import make_plan
+        from pytest_kbrel.planning.render import UNLIMITED, plan_lines
+
+        plan = make_plan(
+            suites,
+            cases,
+            self._settings,
+            self._baseline,
+            estimated=self._config.get_verbosity() <= 0,
+        )
+        terminal: Any = self._config.pluginmanager.getplugin("terminalreporter")
+        # A file may have lines of any width.
+        is_seen = terminal is not None and terminal.isatty
+        width = shutil.get_terminal_size().columns if is_seen else UNLIMITED
+        yield from plan_lines(plan, width)
+
+
+class Exporter(DryRun):
+    """pytest plugin that writes the requests of the collected cases.
+
+    Helper models are asked where answers lead to requests of theirs.
+    """
+
+    title = "requests"
+    refused = "--kb-export-requests: "
+
+    def _prepared(self, settings: Settings) -> Settings:
+        """Return the settings with a model that asks nothing, and with nothing to compare or to bless."""
+        assert settings.export_requests is not None
+        self._target = target = settings.export_requests
+        try:
+            check_free(target, force=target.is_file() and is_request_file(target))
+        except OSError:
+            raise KbrelError(
+                f"{target}: found what --kb-export-requests did not write; allowed: a new file"
+            ) from None
+        specs = {to: of for to, of in settings.specs.items() if to != BASELINE}
+        # A recorded run has no model, and is refused.
+        if "" in specs:
+            specs[""] = ParsedSpec(spec=to_export(specs[""].get()))
+        return dataclasses.replace(
+            settings,
+            specs=specs,
+            baseline="",
+            baseline_model="",
+            baseline_update=None,
+            baseline_reason="",
+        )
+
+    def pytest_report_header(self) -> str:
+        """Return what is written and where."""
+        return printable(
+            f"kbrel: requests to {self._settings.model} are written to {self._target}; nothing is decided"
+        )
+
+    def use(self, cases: list[Case], suites: list[Suite]) -> Iterator[str]:
+        """Write each request of the cases that has no answer once; without one no file is made."""
+        from pytest_kbrel.probes import run_case
+
+        store = RunStore()
+        pool = ModelPool(self._settings, store)
+        retrieval = Retrieval(self._config.rootpath, self._settings.judge_args)
+        names: set[str] = set()
+        stream: TextIO
+
+        def write(name: str, path: str, body: Mapping[str, Any]) -> None:
+            nonlocal stream
+            if not names:
+                stream = opened.enter_context(new_file(self._target, force=True))
+            if name not in names:
+                names.add(name)
+                stream.write(request_line(name, path, body))
+
+        try:
+            model: AnswersModel = pool.model()  # type: ignore[assignment]
+            model.listen(write)
+            with ExitStack() as opened:
+                for case in cases:
+                    case = dataclasses.replace(
+                        case, chat=model.describe().chat_template
+                    )
+                    run_case(
+                        retrieval.with_examples(retrieval.with_distractors(case)),
+                        functools.partial(pool.ask, case=f"{case.suite}::{case.id}"),
+                        store.add,
+                    )
+        except OSError as error:
+            raise KbrelError(f"requests cannot be written: {error}") from None
+        finally:
+            pool.close()
+            retrieval.close()
+        yield from self._summary(len(names), model)
+
+    def _summary(self, written: int, model: AnswersModel) -> Iterator[str]:
+        answers, given = model.answers, self._settings.model.strip()
+        if answers:
+            yield f"{len(answers)} answers of {answers.name or 'a model without a name'} in {given}"
+            if others := answers.others(model.used):
+                yield (
+                    f"{len(others)} of them answer no request of these cases (first: {others[0]}): other "
+                    "suites, facts or arguments were asked then"
+                )
+        if not written:
+            yield f"every request has an answer, and nothing was written; to decide: --kb-model={given}"
+            return
+        shown = os.path.relpath(self._target, self._settings.here)
+        requests = f"{written} requests to {model.name} in {shown}"
+        if model.endpoint == "chat":
+            yield f"{requests}, to be answered by a batch, for instance with"
+            yield f"    vllm run-batch --model {quote(model.name)} -i {quote(shown)} -o ANSWERS.jsonl"
+        else:
+            # The program above refuses them.
+            yield f"{requests}, to be answered by a batch service that takes /v1/{model.endpoint}"
+        if not answers:
+            yield "then type this command without --kb-export-requests and with"
+            yield "--kb-model=answers/ANSWERS.jsonl"
+        else:
+            yield "then put these answers into one folder with those before, and type this command without"
+            yield "--kb-export-requests and with --kb-model=answers/FOLDER"
