@@ -27,7 +27,7 @@ from pytest_kbrel.catalogue.metrics import METRICS, Better
 from pytest_kbrel.catalogue.probes import RELIABILITY, TOP10, probe_named
 from pytest_kbrel.gates.integrity import is_empty
 from pytest_kbrel.metrics import MetricFormula, metrics_for
-from pytest_kbrel.metrics.base import MetricTraits, RowStatistic, mean, ratio
+from pytest_kbrel.metrics.base import MetricTraits, mean, ratio
 from pytest_kbrel.metrics.reliability import average, c_wrong
 from pytest_kbrel.records import (
     BUCKETS,
@@ -65,27 +65,21 @@ class Figure(MetricTraits):
 
     def case_weights(self, tables: Sequence[Table]) -> tuple[float, ...]:
         """Return the share of each of :attr:`columns` in the figure: terms by theirs, facts alike in them."""
-        sizes = iter(len(tables[member].rows) for member, _ in self.columns)
-        groups = [[next(sizes) for _ in range(size)] for size in self.terms]
-        return tuple(
-            share * size / sum(group) if sum(group) else 0.0
-            for share, group in zip(self._term_shares, groups, strict=True)
-            for size in group
-        )
-
-    @property
-    def _term_shares(self) -> tuple[float, ...]:
-        return self.shares or (1 / len(self.terms),) * len(self.terms)
+        weights: list[float] = []
+        for share, group in self._counted(tables):
+            facts = sum(map(len, group)) or 1
+            weights += (share * len(counted) / facts for counted in group)
+        return tuple(weights)
 
     def count(self, tables: Sequence[Table]) -> int:
         """Return the number of facts the figure is over, all members together, each once."""
-        counts, facts = 0.0, set()
+        counts, facts = 0.0, set[str]()
         for member, _ in self.columns:
-            counted = self._counted(tables[member])
+            counted = self._counts(tables[member])
             if self.over in tables[member].columns:
-                counts += sum(count for _, count in counted)
+                counts += sum(counted.values())
             else:
-                facts |= {fact for fact, _ in counted}
+                facts |= counted.keys()
         return round(counts) + len(facts)
 
     def weight(self, tables: Sequence[Table]) -> int:
@@ -94,27 +88,34 @@ class Figure(MetricTraits):
         In a term over pooled facts one is one of them all, whatever case asks about it; what a fact moves in
         several terms, or several times in one, adds up.
         """
-        columns = iter(self.columns)
         moved: dict[str, float] = {}
-        for share, size in zip(self._term_shares, self.terms, strict=True):
-            counted = [
-                of
-                for member, _ in itertools.islice(columns, size)
-                for of in self._counted(tables[member])
-            ]
-            total = math.fsum(count for _, count in counted)
-            for fact, count in counted:
+        for share, group in self._counted(tables):
+            total = math.fsum(
+                itertools.chain.from_iterable(of.values() for of in group)
+            )
+            for fact, count in itertools.chain.from_iterable(
+                of.items() for of in group
+            ):
                 # Without any that counts, the first one is all there is.
                 part = share * max(count, 1.0) / total if total else 1.0
                 moved[fact] = moved.get(fact, 0.0) + part
         return max(math.floor(1 / max(moved.values(), default=1.0) + _SLACK), 1)
 
-    def _counted(self, table: Table) -> list[tuple[str, float]]:
-        """Return the facts of a table with how often each counts in the figure."""
+    def _counted(
+        self, tables: Sequence[Table]
+    ) -> Iterator[tuple[float, list[dict[str, float]]]]:
+        """Yield the share of each term, and how often the facts of each of its columns count."""
+        columns = iter(self.columns)
+        shares = self.shares or (1 / len(self.terms),) * len(self.terms)
+        for share, size in zip(shares, self.terms, strict=True):
+            group = itertools.islice(columns, size)
+            yield share, [self._counts(tables[member]) for member, _ in group]
+
+    def _counts(self, table: Table) -> dict[str, float]:
         if self.over not in table.columns:
-            return [(row.fact_id, 1.0) for row in table.rows]
+            return dict.fromkeys(map(_fact_of, table.rows), 1.0)
         column = table.columns.index(self.over)
-        return [(row.fact_id, row.values[column]) for row in table.rows]
+        return {row.fact_id: row.values[column] for row in table.rows}
 
     def is_in(self, tables: Sequence[Table]) -> bool:
         """Return True if the tables have all columns that the figure needs."""
@@ -142,41 +143,30 @@ class Figure(MetricTraits):
             result = float(self.statistic(sample.totals))
         else:
             (rows,) = sample.values
-            result = (
-                float(self.of_rows(rows, np.ones(len(rows)))) if len(rows) else math.nan
-            )
+            counts = np.ones(len(rows))
+            result = float(self.of_rows(rows, counts)) if len(rows) else math.nan
         return None if math.isnan(result) else result
 
     def estimate(self, tables: Sequence[Table]) -> stats.Estimate:
         """Return the figure with its interval, if it has one."""
-        if self.of_rows is not None:
-            return self._estimate_of_rows(tables, self.of_rows)
-        return stats.estimate(
-            self.sample(tables),
-            self.statistic,
-            bounds=self.bounds,
-            rate=self.rate,
-            facts=self.weight(tables),
-        )
-
-    def _estimate_of_rows(
-        self, tables: Sequence[Table], statistic: RowStatistic
-    ) -> stats.Estimate:
-        (rows,), value = self.sample(tables).values, self.value(tables)
-        estimate = stats.Estimate(
-            value=value, n=len(rows), note=stats.UNDEFINED if value is None else ""
-        )
-        if value is None or not self.has_interval:
-            return estimate
-        low, high = stats.bootstrap_rows(
-            lambda counts: statistic(rows, counts), len(rows)
-        )
-        # Draws that are all alike say nothing about how far the figure could be off.
-        return (
-            estimate
-            if low == high
-            else dataclasses.replace(estimate, low=low, high=high)
-        )
+        sample, of_rows = self.sample(tables), self.of_rows
+        if of_rows is None:
+            return stats.estimate(
+                sample,
+                self.statistic,
+                bounds=self.bounds,
+                rate=self.rate,
+                facts=self.weight(tables),
+            )
+        (rows,), value = sample.values, self.value(tables)
+        note, low, high = stats.UNDEFINED if value is None else "", None, None
+        if value is not None and self.has_interval:
+            low, high = stats.bootstrap_rows(
+                lambda counts: of_rows(rows, counts), len(rows)
+            )
+            # Draws that are all alike say nothing about how far the figure could be off.
+            low, high = (None, None) if low == high else (low, high)
+        return stats.Estimate(value=value, n=len(rows), note=note, low=low, high=high)
 
 
 def figures_of(metrics: Sequence[MetricFormula]) -> tuple[Figure, ...]:
@@ -404,19 +394,11 @@ def good_share(row: Outcome, expected: str) -> float:
 
 
 # What an empty answer may have been, by column: wrong and kept to, or right and not kept to.
+_NEITHER = dict.fromkeys(("missing", "uninformative"), 0.0)
+_WRONG = dict.fromkeys(("wrong", "consistency_wrong", "kept", "term"), 1.0)
 AT_WORST: tuple[Mapping[str, float], ...] = (
-    {
-        **dict.fromkeys(
-            (AS_EXPECTED, "correct", "missing", "uninformative", "anchor"), 0.0
-        ),
-        **dict.fromkeys(("wrong", "consistency_wrong", "kept", "term"), 1.0),
-    },
-    {
-        **dict.fromkeys(
-            ("wrong", "missing", "uninformative", "consistency_correct"), 0.0
-        ),
-        "correct": 1.0,
-    },
+    {**_NEITHER, AS_EXPECTED: 0.0, "correct": 0.0, "anchor": 0.0, **_WRONG},
+    {**_NEITHER, "wrong": 0.0, "consistency_correct": 0.0, "correct": 1.0},
 )
 
 
@@ -428,9 +410,9 @@ def at_worst(table: Table, ends: Mapping[str, float], before: Table | None) -> T
     """
     if "choices_unread" not in table.columns and not any(map(is_empty, table.rows)):
         return table
-    olds = {} if before is None else {row.fact_id: row for row in before.rows}
-    rows = []
-    for row in table.rows:
+    olds = {row.fact_id: row for row in before.rows} if before else {}
+
+    def row_at_worst(row: Outcome) -> Outcome:
         values, old = values_of(table, row), olds.get(row.fact_id)
         was = values_of(before, old) if before and old else {}
         unread = values.get("choices_unread", 0.0) - was.get("choices_unread", 0.0)
@@ -439,8 +421,9 @@ def at_worst(table: Table, ends: Mapping[str, float], before: Table | None) -> T
         elif unread > 0 and values.get("wrong"):
             more = values["consistency_wrong"] + unread / values["choices"]
             values["consistency_wrong"] = min(more, 1.0)
-        rows.append(dataclasses.replace(row, values=tuple(values.values())))
-    return dataclasses.replace(table, rows=tuple(rows))
+        return dataclasses.replace(row, values=tuple(values.values()))
+
+    return dataclasses.replace(table, rows=tuple(map(row_at_worst, table.rows)))
 
 
 def values_of(table: Table, row: Outcome) -> dict[str, float]:
