@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pytest_kbrel import stats
-from pytest_kbrel.gates import is_decided, planned_looks, with_looks_told
+from pytest_kbrel.gates import all_decided, planned_looks, with_looks_told
 from pytest_kbrel.records import CaseResult, Gate, Looks
 from pytest_kbrel.stats.paired_rates import drop_p, tango
 from pytest_kbrel.stats.sequential import boundaries
@@ -90,12 +90,12 @@ def test_a_case_is_decided_when_all_its_comparisons_are() -> None:
         gate("f1", "max_drop", 0.001),
         gate("accuracy", "min", 0.999),
     )
-    assert is_decided(at_look(4, 400, 4, 0, loose))
-    assert not is_decided(at_look(4, 400, 4, 0, loose, tight))
-    assert is_decided(at_look(4, 400, 4, 0, loose, low))
-    assert not is_decided(at_look(4, 400, 4, 0, low))
+    assert all_decided(at_look(4, 400, 4, 0, loose).gates)
+    assert not all_decided(at_look(4, 400, 4, 0, loose, tight).gates)
+    assert all_decided(at_look(4, 400, 4, 0, loose, low).gates)
+    assert not all_decided(at_look(4, 400, 4, 0, low).gates)
     broken = dataclasses.replace(at_look(4, 400, 4), gates=())
-    assert not is_decided(broken)
+    assert not all_decided(broken.gates)
 
 
 def test_a_stopped_case_says_after_how_many_facts() -> None:
