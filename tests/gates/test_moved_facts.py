@@ -119,8 +119,3 @@ def test_without_a_baseline_it_is_the_worst_fact() -> None:
 def test_facts_that_were_not_compared_moved_nothing(alone: str) -> None:
     unmatched = Unmatched(**{alone: ("D",)})
     assert moved(BEFORE, unmatched=unmatched)["ird"].place.fact_id != "D"
-
-
-def test_a_case_without_such_facts_has_none() -> None:
-    assert moved(None, Table(columns=MONITOR, rows=())) == {}
-    assert moved(table(E=(0, 0, 0, 0))) == {}

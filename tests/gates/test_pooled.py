@@ -190,13 +190,3 @@ def test_each_lost_fact_is_listed_once_with_its_probabilities() -> None:
         ("b", 0.9),
     ]
     assert [change.fact_id for change in actual.gained] == ["c"]
-
-
-def test_a_paper_has_no_such_figure() -> None:
-    demand = gate("as_expected", "max_drop", 0.01)
-    paper = dataclasses.replace(baseline_of({}), paper="Somebody et al.", model=None)
-    actual = pooled([other("+-"), member("monitor", "P1", P36)], demand, baseline=paper)
-    assert actual.verdict == "no baseline"
-    assert actual.gates[0].reason == (
-        "Somebody et al. has no figures of pooled[overall] over the same 2 cases"
-    )

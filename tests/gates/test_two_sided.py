@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel import stats
 from pytest_kbrel.records import CaseResult, Gate, Rule, Table
 from tests.gates.tables import answers, case, decided, gate
 
@@ -119,27 +118,6 @@ def test_a_model_that_lost_nothing_is_never_red(
     """An unchanged model, and one that rose from 1 of 8 right answers to 3 of 8."""
     demand = gate("accuracy", "max_drop", within)
     assert changed(n, 0, gained, demand).verdict in ("pass", "inconclusive")
-
-
-def test_two_gates_of_one_case_are_one_comparison() -> None:
-    """Simes: accuracy and hallucination are twins here, and as sure together as each alone."""
-    twins = (
-        gate("accuracy", "max_drop", 0.08, beyond=0.02),
-        gate("hallucination", "max_drop", 0.08, beyond=0.02),
-    )
-    both, one = changed(400, 30, 4, *twins), changed(400, 30, 4, twins[0])
-    assert [of.p_sidak for of in both.gates] == pytest.approx(
-        [one.gates[0].p_sidak] * 2
-    )
-    assert {of.verdict for of in both.gates} == {"fail"}
-    # Where only one of two is lost, it counts twice.
-    unequal = changed(
-        400, 30, 4, twins[0], gate("missing", "max_drop", 0.08, beyond=0.02)
-    )
-    p = unequal.gates[0].p
-    assert p is not None
-    assert unequal.gates[0].p_sidak == pytest.approx(stats.sidak_p(2 * p, 23))
-    assert unequal.gates[1].verdict == "pass"
 
 
 def test_facts_that_share_an_answer_say_less() -> None:
