@@ -238,6 +238,25 @@ RIGHT, NONE_RIGHT = consistency([("+", 0.5), ("+", 0.6)]), consistency([("?", 0.
             "a drop of 0.085 would be found with 80 % power; about 876 facts would decide, "
             "were the difference the same",
         ),
+        # Worse than its bound, and not for sure.
+        (
+            gate("accuracy", "recovery", 0.99),
+            answers("-" * 3 + BEFORE[3:]),
+            answers(BEFORE),
+            "accuracy recovered 0.967 [0.907, 1.009] of the baseline: accuracy fell by 0.025 [-0.071, 0.007] "
+            "from 0.750 to 0.725 (paired over 120 facts, "
+            "p of no drop 0.0625); allowed: within 0.990, beyond 0.995; "
+            "a drop of 0.059 would be found with 80 % power; about 150 facts would decide, "
+            "were the difference the same",
+        ),
+        (
+            gate("accuracy", "max_drop", 0.02),
+            answers("--" + BEFORE[2:-12] + "+" + BEFORE[-11:]),
+            answers(BEFORE),
+            "accuracy fell by 0.008 [-0.052, 0.031] from 0.750 to 0.742 (paired over 120 facts, p of no drop "
+            "0.3125); allowed: within 0.020, beyond 0.010; a drop of 0.070 would be found with 80 % power; "
+            "about 896 facts would decide, were the difference the same",
+        ),
         (
             gate("c_correct", "max_drop", 0.5),
             RIGHT,
