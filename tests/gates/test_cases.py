@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.gates import fact_changes, part_result
 from pytest_kbrel.gates.cases import compare_case
 from pytest_kbrel.gates.measurement import pair
@@ -172,23 +171,6 @@ def test_what_stands_in_the_way_of_a_comparison_is_told_in_this_order(
     of = decided(case(), answers("++++"))
     (judged,) = compare_case(of, gates, comparison(of, before, **more)).gates
     assert (judged.verdict, reason in judged.reason) == (verdict, True), judged.reason
-
-
-def test_settings_that_both_know_are_told_where_facts_were_asked_otherwise() -> None:
-    of = case(DROP, settings=HeadToTailSettings(max_new_tokens=7))
-    before = decided(case(), answers("++", prompt_digest=digest()))
-    known = BaselineCase(
-        key="key", table=before.table, metrics=(), settings=before.settings
-    )
-    result = decided(
-        of,
-        answers("++", prompt_digest=digest(settings="f" * 8)),
-        known,
-    )
-    assert (
-        "candidate and baseline differ in settings max_new_tokens (7 and 32); "
-        in result.gates[0].reason
-    )
 
 
 def monitor_table(*rows):

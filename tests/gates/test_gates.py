@@ -151,18 +151,6 @@ def test_undefined_metrics_never_pass() -> None:
     assert "no wrong answer" in only(silent).reason
 
 
-def test_without_a_baseline_relative_gates_stay_open_and_the_others_decide() -> None:
-    relative, absolute = (
-        gate("accuracy", "max_drop", 0.02),
-        gate("accuracy", "min", 0.5),
-    )
-    both = decided(case(relative, absolute), answers(BEFORE))
-    assert [g.verdict for g in both.gates] == ["no baseline", "pass"]
-    assert both.verdict == "pass"
-    assert decided(case(relative), answers(BEFORE)).verdict == "no baseline"
-    assert decided(case(), answers(BEFORE)).verdict == "pass"
-
-
 def test_facts_that_the_baseline_lacks_are_listed_and_left_out() -> None:
     demands = case(gate("accuracy", "max_drop", 0.02), gate("accuracy", "min", 0.5))
     result = decided(demands, answers("+" * 30 + "--"), answers("+" * 30))
@@ -190,15 +178,6 @@ def test_at_least_half_of_the_facts_need_a_partner(shared: int, verdict: str) ->
             f"(first: Q0{shared:02}), and at least half must be; allowed: "
         )
         assert only(result).p is None
-
-
-def test_facts_of_the_baseline_that_were_not_asked_are_fine_and_counted() -> None:
-    result = decided(
-        case(gate("accuracy", "max_drop", 0.02)), answers("+" * 30), answers("+" * 40)
-    )
-    assert result.verdict == "pass"
-    assert "paired over 30 facts of the baseline's 40" in only(result).reason
-    assert result.metrics[0].paired == 30
 
 
 def test_facts_that_were_asked_in_vain_are_not_called_unasked() -> None:

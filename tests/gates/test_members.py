@@ -119,16 +119,6 @@ def test_a_baseline_may_lack_a_member_or_be_another_models(probe: CaseKind) -> N
     )
 
 
-def test_only_the_pooled_case_lists_the_facts_that_changed() -> None:
-    after = [decided(case(slice="a-head"), answers("-+"), answers("+-"))]
-    assert (len(after[0].lost), len(after[0].gained)) == (1, 1)
-    plain, pooled = (
-        over(after, named=[HEAD], probe=probe) for probe in ("head_to_tail", "pooled")
-    )  # type: ignore[arg-type]
-    assert (plain.lost, plain.gained) == ((), ())
-    assert (pooled.lost, pooled.gained) == (after[0].lost, after[0].gained)
-
-
 def test_a_case_that_a_blessed_run_lacks_outweighs_gates_that_pass_and_no_run_at_all_does_not() -> (
     None
 ):

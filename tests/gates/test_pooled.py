@@ -117,25 +117,6 @@ def width(result: CaseResult) -> float:
     return actual.high - actual.low
 
 
-def test_the_baselines_answers_are_judged_by_what_the_candidate_expects() -> None:
-    before = {
-        "head_to_tail[a-head]": answers("+++-", prefix="a"),
-        "reliability[unseen-zero-shot]": consistency([("?", 0)] * 4, "u", False),
-    }
-    members = [
-        member("head_to_tail", "a-head", answers("++--", prefix="a")),
-        member(
-            "reliability",
-            "unseen-zero-shot",
-            consistency([("?", 0)] * 2 + [("-", 0.4)] * 2, "u", False),
-        ),
-    ]
-    actual = pooled(members, gate("as_expected", "max_drop", 0.01), before=before)
-    assert (value(actual).value, value(actual).baseline) == (0.5, 7 / 8)
-    assert value(actual).delta == pytest.approx(-3 / 8)
-    assert value(actual).paired == 8
-
-
 def test_many_small_losses_that_no_slice_shows_are_shown_together() -> None:
     names = [f"d{n}-head" for n in range(12)]
     before = {

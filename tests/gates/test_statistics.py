@@ -10,12 +10,10 @@ import pytest
 from pytest_kbrel.gates.cases import under_waivers
 from pytest_kbrel.gates.figures import (
     Figure,
-    as_expected,
     figures_over,
-    is_good,
 )
 from pytest_kbrel.metrics.base import ratio
-from pytest_kbrel.records import CaseResult, Label, ProbeName, Table, Waiver
+from pytest_kbrel.records import CaseResult, ProbeName, Table, Waiver
 from tests.gates.tables import answers, case, decided, outcome
 
 
@@ -100,33 +98,6 @@ def result(probe: ProbeName, name: str, of: Table) -> CaseResult:
 
 def over(*cases: CaseResult) -> dict[str, Figure]:
     return {actual.name: actual for actual in figures_over(cases)}
-
-
-@pytest.mark.parametrize(
-    ("label", "expected", "good"),
-    [
-        ("correct", "Oslo", True),
-        ("wrong", "Oslo", False),
-        ("uninformative", "Oslo", False),
-        ("correct", "", False),
-        ("wrong", "", False),
-        ("uninformative", "", True),
-    ],
-)
-def test_what_is_as_expected(label: Label, expected: str, good: bool) -> None:
-    row = outcome("q", (1,), label, expected=expected, prompt_digest="d")
-    assert is_good(row, expected) is good
-    asked = Table(columns=("x",), rows=(row,))
-    blessed = Table(
-        columns=("x",), rows=(dataclasses.replace(row, expected="", question=""),)
-    )
-    for of in (asked, blessed):
-        (actual,) = as_expected(of, asked).rows
-        assert actual.values == (float(good),)
-        assert dataclasses.replace(actual, values=(1.0,)) == of.rows[0]
-    # What nobody asks now is judged by what it says itself.
-    (alone,) = as_expected(asked, Table(columns=(), rows=())).rows
-    assert alone.values == (float(good),)
 
 
 def waiver(**more: Any) -> Waiver:

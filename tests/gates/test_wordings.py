@@ -7,7 +7,6 @@ import pytest
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.baselines.format import dump_tables, load_tables
-from pytest_kbrel.gates import check_integrity
 from pytest_kbrel.gates.measurement import IDENTICAL
 from pytest_kbrel.records import (
     CaseResult,
@@ -109,19 +108,3 @@ def test_wordings_that_cancel_each_other_out_are_no_identical_outcome() -> None:
     assert (result.lost, result.gained) == ((), ())
     assert result.churn is not None
     assert result.churn.labels == 2
-
-
-def test_what_is_unsound_in_one_wording_is_seen() -> None:
-    silent = worded(*["+-"] * 12)
-    rows = tuple(
-        outcome(
-            row.fact_id,
-            row.values,
-            row.label,
-            others=(Reply(answer="", label="uninformative", truncated=True),) * 3,
-        )
-        for row in silent.rows
-    )
-    broken = check_integrity(case(), Table(columns=HEAD_TO_TAIL, rows=rows), ()).broken
-    assert broken[0].startswith("36 of 48 answers are empty, 36 of them cut short")
-    assert decided(case(), Table(columns=HEAD_TO_TAIL, rows=rows)).truncated == 36
