@@ -12,12 +12,13 @@ import pytest
 from pytest_kbrel.baselines import (
     Baseline,
     commit_of,
-    incomparable,
     listed_differences,
     session_baseline,
 )
+from pytest_kbrel.gates import Comparison
 from pytest_kbrel.records import Fingerprint
 from tests.baselines.test_baselines import JUDGE, MODEL, sound
+from tests.gates.tables import answers, case, decided
 
 # (field, another value, does it forbid a comparison, does it make another judge)
 FIELDS = (
@@ -66,35 +67,42 @@ RULES = "judge (rules and openai/judge)"
 SCORING = "scoring_version (2 and 1)"
 
 
+BY_RULES = blessed(JUDGE, judge="openai/judge")
+
+
 @pytest.mark.parametrize(
-    ("model", "baseline", "more", "result"),
+    ("model", "baseline", "judged", "helpers", "result"),
     [
-        (MODEL, blessed(), {}, ()),
-        (OTHER, blessed(), {}, (SCORING,)),
-        (dataclasses.replace(MODEL, name="./base + ./lora"), blessed(), {}, ()),
+        (MODEL, blessed(), True, (), ()),
+        (OTHER, blessed(), False, (), (SCORING,)),
+        (dataclasses.replace(MODEL, name="./base + ./lora"), blessed(), False, (), ()),
         # Who judges matters where somebody does.
-        (MODEL, blessed(JUDGE, judge="openai/judge"), {}, ()),
-        (MODEL, blessed(JUDGE, judge="openai/judge"), {"judged": True}, (RULES,)),
-        (
-            MODEL,
-            blessed(JUDGE, judge="openai/judge"),
-            {"judged": True, "judge": JUDGE},
-            (),
-        ),
+        (MODEL, BY_RULES, False, (), ()),
+        (MODEL, BY_RULES, True, (), (RULES,)),
+        (MODEL, BY_RULES, True, (JUDGE,), ()),
         # A helper that did not judge is no judge.
-        (MODEL, blessed(WRITER), {"judged": True}, ()),
+        (MODEL, blessed(WRITER), True, (), ()),
         # Writers are compared under one name.
-        (MODEL, blessed(JUDGE, WRITER), {"writers": [REWRITER]}, (WROTE,)),
-        (MODEL, blessed(JUDGE, WRITER), {"writers": [WRITER]}, ()),
+        (MODEL, blessed(JUDGE, WRITER), False, (REWRITER,), (WROTE,)),
+        (MODEL, blessed(JUDGE, WRITER), False, (WRITER,), ()),
     ],
 )
 def test_what_forbids_a_comparison(
-    model: Fingerprint | None,
-    baseline: Baseline | None,
-    more: dict[str, Any],
+    model: Fingerprint,
+    baseline: Baseline,
+    judged: bool,
+    helpers: tuple[Fingerprint, ...],
     result: tuple[str, ...],
 ) -> None:
-    assert incomparable(model, baseline, **more) == result
+    comparison = Comparison(
+        model=model,
+        baseline=baseline,
+        judge="openai/judge",
+        helper={helper.spec: helper for helper in helpers}.get,
+    )
+    asked = decided(case(), answers("+" if judged else ""))
+    wrote = (("distractors_from", "openai/writer"),)
+    assert comparison.differing([dataclasses.replace(asked, settings=wrote)]) == result
 
 
 # What stands in a run's environment and says nothing of its answers.
