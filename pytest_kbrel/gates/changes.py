@@ -215,8 +215,10 @@ def _figure(
     name: str, n: int, value: float, low: float | None, high: float | None
 ) -> Measured:
     better = CHANGE_METRICS[name].better
+    # They are counted fact by fact, not computed from columns.
+    figure = Figure(name=name, better=better, columns=(), statistic=_mean_kl, rate=True)
     return Measured(
-        figure=Figure(name=name, better=better, columns=(), statistic=_none, rate=True),
+        figure=figure,
         value=MetricValue(
             name=name, better=better, value=value, low=low, high=high, n=n
         ),
@@ -240,12 +242,6 @@ def without_tokens(pairings: Sequence[Pairing], *, another_tokenizer: bool) -> s
     return (
         f"{' and '.join(lacking)} {verb} no most probable tokens of these answers; allowed: runs with "
         "--kb-top-k=K of models that give them (hf/, vllm/)"
-    )
-
-
-def _none(parts: stats.Parts) -> stats.Array:
-    raise NotImplementedError(
-        "changes are counted fact by fact, not computed from columns"
     )
 
 

@@ -218,48 +218,45 @@ def mean_figure(
     )
 
 
-Combine = Callable[[Sequence[stats.Array]], stats.Array]
 # A metric over the pooled facts of some members, by their numbers.
-Term = tuple[MetricFormula, tuple[int, ...]]
-# The metrics of each member by name.
-Named = Sequence[dict[str, MetricFormula]]
+Term = tuple[MetricFormula, Sequence[int]]
+# How the values of terms make a figure: by these weights (none: their mean), or as this function says.
+How = Sequence[float] | Callable[..., stats.Array]
+# The name of a figure over several cases, its terms by the names of their metrics, and how they make it.
+Overall = tuple[str, Sequence[tuple[str, Sequence[int]]], How]
 
 
 def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
     """Return the figures over ``cases``, all of one probe."""
     metrics = [
-        {
-            metric.name: metric
-            for metric in metrics_for(case.probe, case.slice, case.table.columns)
-        }
+        {of.name: of for of in metrics_for(case.probe, case.slice, case.table.columns)}
         for case in cases
     ]
     probe = probe_named(cases[0].probe)
     assert probe is not None
-    slices = [case.slice for case in cases]
+    slices, members = [case.slice for case in cases], range(len(cases))
     # How papers combine slices, where it is not by plain means.
     if probe.name == "head_to_tail":
-        return tuple(_head_to_tail(metrics, slices))
-    if probe.name == "reliability":
-        return tuple(_reliability(metrics, slices))
-    if probe.name == "questions":
+        overall = _head_to_tail(slices)
+    elif probe.name == "reliability":
+        overall = _reliability(slices)
+    elif probe.name == "questions":
         # Groups are of any size, and every question counts alike.
-        members = range(len(cases))
-        return tuple(
-            _figure(name, [_term(metrics, name, members)], _mean)
+        overall = ((name, [(name, members)], ()) for name in probe.overall_metrics)
+    else:
+        # MONITOR's Table 4 has the sum of the slices / 21, which looks like a slip.
+        overall = (
+            (name, [(name, [member]) for member in members], ())
             for name in probe.overall_metrics
+            if all(name in of for of in metrics)
         )
-    # MONITOR's Table 4 has the sum of the slices / 21, which looks like a slip.
     return tuple(
-        _figure(
-            name, [(of[name], (member,)) for member, of in enumerate(metrics)], _mean
-        )
-        for name in probe.overall_metrics
-        if all(name in of for of in metrics)
+        _figure(name, [(metrics[of[0]][metric], of) for metric, of in terms], how)
+        for name, terms, how in overall
     )
 
 
-def _head_to_tail(metrics: Named, slices: Sequence[str]) -> Iterator[Figure]:
+def _head_to_tail(slices: Sequence[str]) -> Iterator[Overall]:
     """Yield accuracy by bucket over the facts of all domains, the gap, and means over the buckets present.
 
     In the paper a domain's buckets are of equal size, so that its figures over all domains, which are over
@@ -273,59 +270,35 @@ def _head_to_tail(metrics: Named, slices: Sequence[str]) -> Iterator[Figure]:
         groups.setdefault(bucket, []).append(member)
         if bucket != TOP10:
             domains.setdefault(domain, []).append(member)
-
-    def terms(metric: str, *buckets: str) -> list[Term]:
-        return [_term(metrics, metric, groups[bucket]) for bucket in buckets]
-
     for bucket in (*BUCKETS, TOP10):
         if bucket in groups:
-            yield _figure(f"accuracy_{bucket}", terms("accuracy", bucket), _mean)
+            yield f"accuracy_{bucket}", [("accuracy", groups[bucket])], ()
     groups.pop(TOP10, None)
-    if "head" in groups and "tail" in groups:
-        pair = terms("accuracy", "head", "tail")
-        yield _figure("gap", pair, lambda values: values[0] - values[1])
-    if not groups:
-        return
-    names = ("accuracy", "hallucination", "missing")
+    ends = [("accuracy", groups[name]) for name in ("head", "tail") if name in groups]
+    if len(ends) > 1:
+        yield "gap", ends, (1, -1)
+    shares = [1 / len(domains) / len(of) for of in domains.values() for _ in of]
+    names = ("accuracy", "hallucination", "missing") if groups else ()
     for name in names:
-        yield _figure(name, terms(name, *groups), _mean)
-    shares = tuple(
-        1 / len(domains) / len(group) for group in domains.values() for _ in group
-    )
-
-    def macro(values: Sequence[stats.Array]) -> stats.Array:
-        return _sum([value * of for value, of in zip(values, shares, strict=True)])
-
-    members = [member for group in domains.values() for member in group]
+        yield name, [(name, members) for members in groups.values()], ()
     for name in names:
-        single = [_term(metrics, name, [member]) for member in members]
-        yield dataclasses.replace(
-            _figure(f"{name}_macro", single, macro), shares=shares
-        )
+        single = [(name, [member]) for of in domains.values() for member in of]
+        yield f"{name}_macro", single, shares
 
 
-def _reliability(metrics: Named, slices: Sequence[str]) -> Iterator[Figure]:
+def _reliability(slices: Sequence[str]) -> Iterator[Overall]:
     """Yield known and unseen figures over the pooled slices of their kind, and the two that need both."""
-    kinds = [RELIABILITY.kind(name) for name in slices]
-    known = [member for member, kind in enumerate(kinds) if kind == "known"]
-    unseen = [member for member, kind in enumerate(kinds) if kind == "unseen"]
+    of_kind: dict[str, list[int]] = {"known": [], "unseen": []}
+    for member, name in enumerate(slices):
+        of_kind[RELIABILITY.kind(name)].append(member)
+    known, unseen = of_kind.values()
     for names, members in ((("nccr", "ncr"), known), (("iur", "ur"), unseen)):
         if members:
             for name in names:
-                yield _figure(name, [_term(metrics, name, members)], _mean)
+                yield name, [(name, members)], ()
     if known and unseen:
-        wrong = [_term(metrics, "c_wrong", members) for members in (known, unseen)]
-        yield _figure("c_wrong", wrong, lambda values: c_wrong(*values))
-        both = [_term(metrics, "nccr", known), _term(metrics, "iur", unseen)]
-        yield _figure("avg", both, lambda values: average(*values))
-
-
-def _term(metrics: Named, name: str, members: Sequence[int]) -> Term:
-    return metrics[members[0]][name], tuple(members)
-
-
-def _mean(values: Sequence[stats.Array]) -> stats.Array:
-    return _sum(values) / len(values)
+        yield "c_wrong", [("c_wrong", known), ("c_wrong", unseen)], c_wrong
+        yield "avg", [("nccr", known), ("iur", unseen)], average
 
 
 def _sum(values: Sequence[stats.Array]) -> stats.Array:
@@ -338,38 +311,36 @@ def pooled(parts: stats.Parts) -> tuple[stats.Array, stats.Array]:
     return _sum([totals for totals, _ in parts]), _sum([n for _, n in parts])
 
 
-def _figure(
-    name: str,
-    terms: Sequence[Term],
-    combine: Combine,
-) -> Figure:
-    first = terms[0][0]
+def _figure(name: str, terms: Sequence[Term], how: How) -> Figure:
+    first, known = terms[0][0], METRICS[name]
+    weights = () if callable(how) else tuple(how)
 
     def statistic(parts: stats.Parts) -> stats.Array:
         remaining = iter(parts)
-        return combine(
-            [
-                metric.formula(*pooled(list(itertools.islice(remaining, len(group)))))
-                for metric, group in terms
-            ]
-        )
+        values = [
+            metric.formula(*pooled(list(itertools.islice(remaining, len(group)))))
+            for metric, group in terms
+        ]
+        if callable(how):
+            return how(*values)
+        if not weights:
+            return _sum(values) / len(values)
+        return _sum([value * of for value, of in zip(values, weights, strict=True)])
 
+    several = " in one of the cases" if len(terms) > 1 else ""
     return Figure(
         name=name,
-        better=METRICS[name].better,
-        columns=tuple(
-            (member, metric.columns) for metric, group in terms for member in group
-        ),
+        better=known.better,
+        columns=tuple((at, metric.columns) for metric, group in terms for at in group),
         statistic=statistic,
-        bounds=(float(METRICS[name].low), float(METRICS[name].high)),
+        bounds=(float(known.low), float(known.high)),
         # Over the pooled facts of some members, and not a mean of their means.
         rate=first.rate and len(terms) == 1,
         over=first.over,
-        undefined=f"{first.undefined} in one of the cases"
-        if len(terms) > 1
-        else first.undefined,
+        undefined=first.undefined + several,
         vacuous=first.vacuous,
         terms=tuple(len(group) for _, group in terms),
+        shares=weights if min(weights, default=0) > 0 else (),
     )
 
 
@@ -379,7 +350,7 @@ AS_EXPECTED = "as_expected"
 def pooled_figures(members: int) -> tuple[Figure, ...]:
     """Return the one figure over the tables of so many members, as :func:`as_expected` makes them."""
     share = mean(AS_EXPECTED, AS_EXPECTED, rate=True)
-    return (_figure(AS_EXPECTED, [(share, tuple(range(members)))], _mean),)
+    return (_figure(AS_EXPECTED, [(share, range(members))], ()),)
 
 
 def is_good(reply: Reply, expected: str) -> bool:

@@ -225,12 +225,12 @@ class _Change:
     would decide it.
     """
 
-    observed: float | None
-    ends: tuple[float | None, float | None]
-    p: float | None
-    passes: bool
     reasons: tuple[Reason, ...]
-    open_end: Callable[[], Iterable[Reason]]
+    observed: float | None = None
+    ends: tuple[float | None, float | None] = (None, None)
+    p: float | None = None
+    passes: bool = False
+    open_end: Callable[[], Iterable[Reason]] = tuple
 
 
 def _compared(
@@ -317,14 +317,7 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
         over, under = under, over
     if min(over, under) < 0 or (value.better == "higher" and value.baseline == 0):
         why = reason("no_ratio", metric=gate.metric, before=value.baseline)
-        return _Change(
-            observed=None,
-            ends=(None, None),
-            p=None,
-            passes=False,
-            reasons=(why,),
-            open_end=tuple,
-        )
+        return _Change(reasons=(why,))
     # Where lower is better, 0 is perfect: 0 after 0 is all of it, more than 0 after 0 is none of it.
     share = 1.0 if over == under else math.inf if under == 0 else over / under
     # From 0, or to it, every share or none is as likely.
