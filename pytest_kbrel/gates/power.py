@@ -11,7 +11,7 @@ from typing import Any
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.gates.figures import Figure
-from pytest_kbrel.gates.reasons import FEW_CLUSTERS
+from pytest_kbrel.gates.rules import FEW_CLUSTERS
 from pytest_kbrel.records import Gate, Rule, Table, record
 
 # Nobody knows beforehand how much two models differ. A tenth of the facts, one way or the other, is what a

@@ -126,8 +126,8 @@ class CaseAsker:
         """Return the decided case; what is asked for it is added to ``parts``, unless all was."""
         from pytest_kbrel.gates import (
             Outcomes,
+            all_decided,
             decide_case,
-            is_decided,
             with_looks_told,
             with_moved_facts,
         )
@@ -163,7 +163,7 @@ class CaseAsker:
             self._open_helpers(case)
             outcomes = Outcomes(table=result.table, errors=result.errors, looks=look)
             decided = decide_case(asked, outcomes, comparison)
-            if is_decided(decided) or look is looks[-1]:
+            if all_decided(decided.gates) or look is looks[-1]:
                 break
         missing = self.pool.missing_responses(decided.nodeid)
         return dataclasses.replace(
