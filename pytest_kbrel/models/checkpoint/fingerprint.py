@@ -187,8 +187,6 @@ def tokenizer_digest(spec: ModelSpec, folder: Path, tokenizer: Any) -> str:
         special,
         template,
     ]
-    if not spec.use_fast_tokenizer and not tokenizer.is_fast:
-        extra.append("slow")
     files = tokenizer_files(own) if own.is_dir() else ()
     if not files and getattr(tokenizer, "backend_tokenizer", None) is not None:
         extra.append(tokenizer.backend_tokenizer.to_str())

@@ -15,7 +15,6 @@ from pytest_kbrel.models.checkpoint.files import (
     WEIGHTS,
     check_contents,
     check_folder,
-    check_gguf,
     check_safetensors,
     digest_of_tensors,
     looks_like_hub_id,
@@ -69,13 +68,6 @@ def test_what_no_checkpoint_is_says_what_is_there(tmp_path):
         ModelError, match=f"this is an adapter: .* model-args peft={tmp_path}$"
     ):
         check_folder(tmp_path)
-
-
-def test_a_gguf_file_needs_no_config(tmp_path):
-    fill(tmp_path, "x.gguf")
-    check_folder(tmp_path, gguf_file="x.gguf")
-    with pytest.raises(ModelError, match=r"no file y\.gguf; found x\.gguf$"):
-        check_folder(tmp_path, gguf_file="y.gguf")
 
 
 def test_a_checkpoint_needs_config_and_weights(tmp_path):
@@ -293,9 +285,9 @@ def test_a_gguf_file_begins_with_its_name(tmp_path: Path) -> None:
     ):
         file.write_bytes(content)
         with pytest.raises(ModelError, match=said):
-            check_gguf(file)
+            check_contents(tmp_path, gguf_file=file.name)
     file.write_bytes(b"GGUF\3\0")
-    check_gguf(file)
+    assert check_contents(tmp_path, gguf_file=file.name) == {}
 
 
 def test_each_shard_and_each_file_of_the_tokenizer_is_looked_at(tmp_path: Path) -> None:

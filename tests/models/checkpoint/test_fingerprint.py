@@ -160,20 +160,6 @@ def test_where_texts_begin_and_end_makes_another_model(folder):
     assert result(folder, Model(starts=3)).weights_digest == digests[0]
 
 
-def test_a_slow_tokenizer_makes_another_model_only_where_there_is_one(folder):
-    fast, slow = Tokenizer(), Tokenizer()
-    fast.is_fast, slow.is_fast = True, False
-    usual = result(folder).tokenizer_digest
-    assert (
-        result(folder, tokenizer=fast, use_fast_tokenizer=False).tokenizer_digest
-        == usual
-    )
-    assert (
-        result(folder, tokenizer=slow, use_fast_tokenizer=False).tokenizer_digest
-        != usual
-    )
-
-
 def test_a_bos_that_is_typed_beside_a_template_makes_another_model(folder):
     ways = [
         result(folder, chat_template=template, add_bos_token=bos).weights_digest

@@ -15,7 +15,6 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.checks import (
     bos_note,
     check_kind,
-    fast_note,
     regex_note,
 )
 from pytest_kbrel.models.checkpoint.outline import load_tokenizer
@@ -82,13 +81,6 @@ def test_a_tokenizer_that_does_as_its_config_says_is_not_told(
     tmp_path, setting, adds_bos
 ):
     assert note_on_bos(tmp_path, setting, adds_bos) == ""
-
-
-def test_a_fast_tokenizer_in_place_of_another_is_told():
-    fast, slow = SimpleNamespace(is_fast=True), SimpleNamespace(is_fast=False)
-    slow_wanted = replace(SPEC, use_fast_tokenizer=False)
-    assert "has only a fast tokenizer" in fast_note(slow_wanted, fast)
-    assert fast_note(slow_wanted, slow) == fast_note(SPEC, fast) == ""
 
 
 def test_the_old_pattern_of_mistrals_tokenizer_is_told_and_mended(tmp_path):

@@ -8,9 +8,7 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.spec import ModelSpec
-from pytest_kbrel.models.hf.checks import (
-    check_complete,
-)
+from pytest_kbrel.models.hf.loading import check_complete
 from pytest_kbrel.models.hf.sharing import (
     window_of,
 )
