@@ -69,8 +69,8 @@ def load_checkpoint(
     tokenizer = encoder.tokenizer
     with quiet():
         folder = _folder(spec)
-        weights, formats = check_weights(spec, folder)
-        findings.append(weights)
+        finding, formats = check_weights(spec, folder)
+        findings.append(finding)
         findings += check_prompts(spec, folder, encoder)
         # Weights are hashed while they are loaded.
         with ThreadPoolExecutor(1) as thread:
@@ -103,12 +103,9 @@ def load_checkpoint(
             device=describe_devices(model),
         )
     files.check()
-    findings.append(
-        Finding(
-            part="digests",
-            state=f"weights {described.weights_digest[:12]}, tokenizer {described.tokenizer_digest[:12]}",
-        )
-    )
+    weights, words = described.weights_digest, described.tokenizer_digest
+    state = f"weights {weights[:12]}, tokenizer {words[:12]}"
+    findings.append(Finding(part="digests", state=state))
     return LoadedCheckpoint(
         spec=spec,
         model=model,
@@ -124,10 +121,9 @@ def load_checkpoint(
 def device_of(spec: ModelSpec) -> torch.device:
     """Return the device a checkpoint goes to; :class:`ModelError` where it is not there."""
     if spec.device == "auto":
-        has_mps = torch.backends.mps.is_available()
-        return torch.device(
-            "cuda" if torch.cuda.is_available() else "mps" if has_mps else "cpu"
-        )
+        there = {"cuda": torch.cuda, "mps": torch.backends.mps}
+        kinds = (kind for kind, module in there.items() if module.is_available())
+        return torch.device(next(kinds, "cpu"))
     check_device(spec.device)
     try:
         torch.empty(0, device=spec.device)
@@ -243,36 +239,29 @@ def check_complete(
     ``formats`` are those of the tensors in the files. What has no place in the architecture and no part in it,
     such as a second head, is left out with a note.
     """
-    mismatched = sorted(
-        str(entry[0] if isinstance(entry, tuple) else entry)
-        for entry in info["mismatched_keys"]
-    )
-    for what, names in (
-        ("of another shape than the config says", mismatched),
-        ("missing", sorted(info["missing_keys"])),
-    ):
-        if names:
-            listed = ", ".join(names[:3]) + (
-                f" and {len(names) - 3} more" if len(names) > 3 else ""
-            )
-            raise ModelError(
-                f"{spec.path}: weights {what}: {listed}; random numbers would stand in their place, and a "
-                "checkpoint must hold every weight of its architecture"
-            )
-    if info.get("error_msgs"):
-        raise ModelError(
-            f"{spec.path}: the weights cannot be loaded: {info['error_msgs'][0]}"
-        )
     used = {name for name, _ in model.named_parameters()}
     kinds = {_LAYER.sub("*", name) for name in used}
     left_out = sorted(info["unexpected_keys"])
-    integers = sorted(
-        name
-        for name, kind in formats.items()
-        if name.endswith("weight") and kind[0] in "IU"
-    )
-    is_quantised = bool(getattr(model.config, "quantization_config", None))
+    misread = [
+        *_scales(left_out, used),
+        *(n for n, kind in formats.items() if n.endswith("weight") and kind[0] in "IU"),
+    ]
+    if getattr(model.config, "quantization_config", None):
+        misread = []
+    whole = "a checkpoint with every weight of its architecture; random numbers would stand in their place"
     for names, what, allowed in (
+        (
+            # Some versions tell the shapes beside the name.
+            [e[0] if isinstance(e, tuple) else e for e in info["mismatched_keys"]],
+            "weights of another shape than the config says",
+            whole,
+        ),
+        (info["missing_keys"], "weights missing", whole),
+        (
+            info.get("error_msgs"),
+            "the weights cannot be loaded",
+            "weights of this architecture",
+        ),
         (
             [name for name in left_out if _LAYER.sub("*", name) in kinds],
             "config.json has fewer layers than the weights",
@@ -284,16 +273,15 @@ def check_complete(
             "the adapter in a folder of its own (peft=FOLDER), or merged (merge_and_unload)",
         ),
         (
-            [] if is_quantised else [*_scales(left_out, used), *integers],
+            misread,
             "the weights are quantised, and config.json has no quantization_config",
             "a config.json that says how, or weights that are not quantised",
         ),
     ):
         if names:
-            raise ModelError(
-                f"{spec.path}: {what}: {len(names)} tensors would be left out or misread, the first is "
-                f"{names[0]}; allowed: {allowed}"
-            )
+            first, *others = sorted(names)
+            more = f" and {len(others)} more" if others else ""
+            raise ModelError(f"{spec.path}: {what}: {first}{more}; allowed: {allowed}")
     note = (
         f"warning: {len(left_out)} tensors of the weights have no place in {type(model).__name__} and were left "
         f"out, the first is {left_out[0]}"
@@ -304,14 +292,12 @@ def check_complete(
     return Finding(part="architecture", state=state, note=note)
 
 
-def _scales(left_out: Iterable[str], used: Iterable[str]) -> list[str]:
-    """Return those of ``left_out`` that scale one of the weights in use; other parts may be scaled too."""
-    scaled = {".".join(name.split(".")[-3:-1]) for name in used}
-    return [
-        name
-        for name in left_out
-        if _SCALE.search(name) and ".".join(name.split(".")[-3:-1]) in scaled
-    ]
+def _scales(left_out: Iterable[str], used: Iterable[str]) -> Iterator[str]:
+    """Yield those of ``left_out`` that scale one of the weights in use; other parts may be scaled too."""
+    scaled = {tuple(name.split(".")[-3:-1]) for name in used}
+    for name in left_out:
+        if _SCALE.search(name) and tuple(name.split(".")[-3:-1]) in scaled:
+            yield name
 
 
 def check_head(model: Any, formats: Mapping[str, str]) -> Finding:

@@ -24,21 +24,21 @@ from pytest_kbrel.reference import resolve
 
 # What a load reads of a folder; each file is as good as its name here.
 READ = (
-    *("model.safetensors", "config.json", "generation_config.json", "tokenizer.json"),
-    *(
-        "tokenizer_config.json",
-        "special_tokens_map.json",
-        "added_tokens.json",
-        "chat_template.jinja",
-    ),
-    *(
-        "chat_template.json",
-        "merges.txt",
-        "vocab.json",
-        "tokenizer.model",
-        "o200k.tiktoken",
-    ),
-    *("adapter_config.json", "adapter_model.safetensors"),
+    "model.safetensors",
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "merges.txt",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    "vocab.json",
+    "tokenizer.model",
+    "o200k.tiktoken",
+    "adapter_config.json",
+    "adapter_model.safetensors",
 )
 # What else lies there, and what a training run writes beside its weights.
 IDLE = (
@@ -102,27 +102,16 @@ def swap(file: Path) -> None:
     file.symlink_to("copy")
 
 
-TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d"
-HOW: dict[Callable[[Path], None], str] = {
-    overwrite: rf"{TIME}, .* -> {TIME}, .*",
-    lengthen: rf"{TIME}, 17 bytes, .* -> {TIME}, 21 bytes, .*",
-    replace: r".*inode \d+ -> .*, inode \d+",
-    swap: r".*inode \d+ -> .*, inode \d+",
-    Path.unlink: ".* -> no file",
-}
-
-
-@pytest.mark.parametrize("change", HOW)
-def test_a_change_of_a_file_is_told_with_its_folder_and_how(
+@pytest.mark.parametrize("change", [lengthen, replace, swap])
+def test_a_change_of_a_file_is_told_with_its_folder(
     folder: Path, change: Callable
 ) -> None:
     files = record_files(spec_of(folder))
     files.check()
     change(folder / "model.safetensors")
     said = (
-        rf"^model\.safetensors of {re.escape(str(folder))} changed while it was being read "
-        rf"\({HOW[change]}\); answers from before and after cannot be told apart; run again when nothing "
-        "writes there, or gate a copy$"
+        rf"^model\.safetensors of {re.escape(str(folder))} changed while it was being read; answers from "
+        "before and after cannot be told apart; run again when nothing writes there, or gate a copy$"
     )
     with pytest.raises(ModelError, match=said):
         files.check()

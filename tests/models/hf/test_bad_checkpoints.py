@@ -63,12 +63,6 @@ def weights(change, **changes):
     return made
 
 
-def other_code(folder):
-    (folder / "configuration_oracle.py").write_text("raise SystemExit('this ran')")
-    auto_map = {"AutoConfig": "configuration_oracle.OracleConfig"}
-    change_json(folder / "config.json", model_type="oracle", auto_map=auto_map)
-
-
 def masked(folder):
     config = transformers.BertConfig(
         vocab_size=400,
@@ -102,10 +96,7 @@ def more_tokens(folder):
             config(transformers_weights="model-2.safetensors"),
             "transformers_weights=model-2.safetensors, which",
         ),
-        (other_code, "never run"),
         (masked, "does not write text"),
-        (written("config.json", "{"), "config.json: unreadable"),
-        (written("tokenizer.json", "{"), "tokenizer"),
         (written("tokenizer.json", '{"version": "1.0"}'), "tokenizer"),
         (weights(cut_to_300, vocab_size=300), "the ids 0 to 299 only"),
         (more_tokens, "does not fit"),
