@@ -25,7 +25,6 @@ from pytest_kbrel.models.openai.replies import Reply, cut_at_stop, read_reply, s
 from pytest_kbrel.models.openai.scoring import ServerScorer
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.models.openai.usage import Usage
-from pytest_kbrel.models.tokens import read_requests
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
@@ -141,7 +140,7 @@ class OpenAIModel(ServedModel):
         if why := scorer.unscorable:
             yield [(position, Failed(error=why)) for position in range(len(requests))]
             return
-        pairs, refused = read_requests(scorer.encoder, requests, scorer.encoder.pair)
+        pairs, refused = scorer.encoder.read(requests, scorer.encoder.pair)
         if refused:
             yield [*refused]
         futures = {

@@ -21,7 +21,7 @@ from pytest_kbrel.models.openai.client import Replies
 from pytest_kbrel.models.openai.dialects import DIALECTS, Dialect, tokenization
 from pytest_kbrel.models.openai.replies import excerpt
 from pytest_kbrel.models.openai.spec import OpenAISpec
-from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix, scored
+from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
 from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest
 
 # Servers tell a token's text, its bytes and its alternatives beside its probability.
@@ -124,7 +124,7 @@ class ServerScorer:
         values = self._values(dialect, pair)
         if not isinstance(values, Failed):
             values = tuple(map(math.exp, values))
-        return scored(encoder, pair, values)
+        return encoder.scored(pair, values)
 
     def _values(self, dialect: Dialect, pair: Pair) -> tuple[float, ...] | Failed:
         values: list[float] = []
