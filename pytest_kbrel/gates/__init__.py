@@ -9,6 +9,7 @@ from pytest_kbrel.gates.cases import (
     is_decided,
     part_result,
     planned_looks,
+    under_waivers,
     verdict_of,
     with_family,
     with_looks_told,
