@@ -9,6 +9,7 @@ from pytest_kbrel.gates.cases import (
     incomparable_case,
     part_result,
     planned_looks,
+    under_waivers,
     verdict_of,
     with_family,
     with_looks_told,
