@@ -15,7 +15,6 @@ from pytest_kbrel.stats.drop_tests import sign_flip
 from pytest_kbrel.stats.estimates import FRAGILE, SIGN_TEST, TOO_FEW
 from pytest_kbrel.stats.paired_rates import mcnemar, rate_recovery
 from tests.stats.samples import (
-    macro,
     mean,
     paired_difference,
     pooled,
@@ -72,22 +71,6 @@ def test_where_few_changed_it_is_the_exact_permutation_test(
 def test_the_sign_flip_test_of_equal_steps_is_mcnemars(down: int, up: int) -> None:
     steps = np.array([-0.3] * down + [0.3] * up)
     assert sign_flip(steps) == pytest.approx(mcnemar(down, up))
-
-
-def test_pairing_over_several_cases() -> None:
-    rng = RNG(3)
-    before = [rng.normal(size=n) for n in (12, 20)]
-    after = [b + rng.normal(0.1, 0.2, size=len(b)) for b in before]
-    differences = [a - b for a, b in zip(after, before, strict=True)]
-    variances = [d.var(ddof=1) / len(d) for d in differences]
-    se = math.sqrt(sum(variances)) / 2
-    welch = sum(variances) ** 2 / sum(
-        v**2 / (len(d) - 1) for v, d in zip(variances, differences, strict=True)
-    )
-    result = paired_difference(sample(*after), sample(*before), macro, better="higher")
-    value = np.mean([d.mean() for d in differences])
-    assert result.estimate.value == pytest.approx(value)
-    assert result.p == pytest.approx(scipy.stats.t.cdf(value / se, welch))
 
 
 def test_facts_in_several_cases_have_obuchowskis_variance() -> None:

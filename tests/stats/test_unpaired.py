@@ -73,17 +73,6 @@ def test_against_an_exact_figure_it_is_the_one_sample_test() -> None:
     assert better.p == pytest.approx(1 - plain.pvalue)
 
 
-def test_weights_turn_intervals_round() -> None:
-    skewed = stats.Estimate(value=0.2, se=0.05, low=0.15, high=0.4, n=9, df=8)
-    result = contrast([(-2.0, skewed), (1.0, exactly(0.7))])
-    assert (result.value, result.low, result.high) == (
-        pytest.approx(0.3),
-        pytest.approx(0.3 - 2 * 0.2),
-        pytest.approx(0.3 + 2 * 0.05),
-    )
-    assert (result.se, result.df, result.n) == (pytest.approx(0.1), pytest.approx(8), 9)
-
-
 def test_without_an_interval_there_is_no_verdict() -> None:
     single = stats.Estimate(value=0.4, n=1, note=TOO_FEW)
     result = stats.unpaired_difference(single, exactly(0.5), better="higher")
