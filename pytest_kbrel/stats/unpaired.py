@@ -34,18 +34,14 @@ def contrast(
     value = math.fsum(weight * (estimate.value or 0.0) for weight, estimate in terms)
     below, above, variance, spread = 0.0, 0.0, 0.0, 0.0
     for weight, estimate in terms:
-        if estimate.value is None or estimate.low is None or estimate.high is None:
+        middle, low, high = estimate.value, estimate.low, estimate.high
+        if middle is None or low is None or high is None:
             return Estimate(value=value, n=first.n, note=estimate.note)
-        ends = (
-            weight * (estimate.low - estimate.value),
-            weight * (estimate.high - estimate.value),
-        )
-        below, above = below + min(ends) ** 2, above + max(ends) ** 2
-        se = estimate.se
-        if se is None:
-            se = (estimate.high - estimate.low) / 2 / Z
-        variance += (weight * se) ** 2
-        spread += (weight * se) ** 4 / estimate.df if estimate.df else 0.0
+        least, most = sorted((weight * (low - middle), weight * (high - middle)))
+        below, above = below + least**2, above + most**2
+        se = weight * ((high - low) / 2 / Z if estimate.se is None else estimate.se)
+        variance += se**2
+        spread += se**4 / estimate.df if estimate.df else 0.0
     return Estimate(
         value=value,
         se=math.sqrt(variance),
