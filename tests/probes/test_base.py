@@ -20,6 +20,7 @@ from pytest_kbrel.probes.grading import is_judged, judged
 from pytest_kbrel.records import (
     Ask,
     Case,
+    Failed,
     Generated,
     GenerateRequest,
     HeadToTailSettings,
