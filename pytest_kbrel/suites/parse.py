@@ -16,8 +16,6 @@ from pytest_kbrel.catalogue.probes import (
     PROBES,
     Probe,
     Setting,
-    reliability_slice,
-    reliability_slices,
 )
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import Node, nearest_file, read_document, unknown
@@ -225,7 +223,7 @@ def _probe(probe: Probe, entry: Node, limits: Integrity) -> WrittenProbe:
         probe=probe,
         entry=entry,
         settings=settings,
-        slices=_slices(probe, keys["slices"], settings) if "slices" in keys else None,
+        slices=_slices(probe, keys["slices"]) if "slices" in keys else None,
         limit=_limit(keys, probe.name),
         gates=read_gates(keys, probe.metrics, probe.name),
         overall_line=(overall or entry).line,
@@ -320,9 +318,7 @@ def _names(node: Node, what: str) -> tuple[Node, ...]:
     return node.items(what)
 
 
-def _slices(
-    probe: Probe, node: Node, settings: Mapping[str, Value]
-) -> tuple[WrittenSlice, ...]:
+def _slices(probe: Probe, node: Node) -> tuple[WrittenSlice, ...]:
     what = f"slices of {probe.name}"
     if not node.value or not isinstance(node.value, (tuple, dict)):
         allowed = "a list of names or a mapping of names, with at least one"
@@ -333,13 +329,10 @@ def _slices(
     else:
         for item in _names(node, what):
             written[str(item.value)] = dataclasses.replace(item, value=None)
-    return tuple(_slice(probe, name, of, settings) for name, of in written.items())
+    return tuple(_slice(probe, name, of) for name, of in written.items())
 
 
-def _slice(
-    probe: Probe, name: str, node: Node, settings: Mapping[str, Value]
-) -> WrittenSlice:
-    _check_name(probe, name, node, str(settings.get("slice_by", "none")))
+def _slice(probe: Probe, name: str, node: Node) -> WrittenSlice:
     where = f"slice {name} of {probe.name}"
     keys = (
         {}
@@ -361,19 +354,6 @@ def _slice(
         cluster=_cluster(keys, where),
         wordings=wordings,
     )
-
-
-def _check_name(probe: Probe, name: str, node: Node, slice_by: str) -> None:
-    # Other slices are names from the facts, which are not read yet; so are datasets.
-    if probe.slicing != "knowledge":
-        return
-    allowed, parts = reliability_slices(slice_by), reliability_slice(name)
-    if name not in allowed and (parts is None or slice_by != "dataset"):
-        hint = "; groups are made by the key 'slice_by'"
-        raise node.error(
-            unknown("slice", name, allowed, where=probe.name)
-            + (hint if parts and slice_by == "none" else "")
-        )
 
 
 def _unseen(node: Node) -> WrittenUnseen:
