@@ -7,10 +7,9 @@ that the error rate of the best of them is kept.
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
-from scipy.special import ndtr, stdtr
+from scipy.special import stdtr
 
 from pytest_kbrel.stats.estimates import Array
 
@@ -36,17 +35,6 @@ class TTest:
         """Return the one-sided p-value."""
         t, k = (self.drop - allowed) / self.se, self.skewness
         return float(stdtr(self.df, -(t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6)))
-
-
-def alike_p(drops: Array) -> float:
-    """Return the one-sided p of "no drop" where many facts moved so much alike that no spread is left.
-
-    What was lost and what was gained is set off as in the sign-flip test.
-    """
-    if drops.min() < 0 < drops.max():
-        return float(ndtr(-drops.sum() / math.sqrt(np.square(drops).sum())))
-    chance: float = 0.5 ** (len(drops) + 1)
-    return chance if drops.sum() > 0 else 1 - chance
 
 
 def sign_flip(contributions: Array) -> float:

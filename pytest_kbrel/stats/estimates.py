@@ -30,7 +30,6 @@ FRAGILE = "undefined without one of the facts"
 FLAT = "no spread between the facts"
 UNCHANGED = "unchanged in every fact"
 ONE_CLUSTER = "all facts share one answer, so nothing says how surely they changed"
-SIGN_TEST = "all facts of a case moved by the same amount: p by the sign test"
 
 Better = Literal["higher", "lower"]
 Array = npt.NDArray[np.float64]
