@@ -16,12 +16,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from pytest_kbrel.stats.clusters import with_clusters
-from pytest_kbrel.stats.drop_tests import (
-    MOST_FLIPS,
-    TTest,
-    sign_flip,
-)
 from pytest_kbrel.stats.estimates import (
+    MOST_FLIPS,
     ROUNDING,
     TOO_FEW,
     UNCHANGED,
@@ -31,7 +27,9 @@ from pytest_kbrel.stats.estimates import (
     DropTest,
     Estimate,
     Flips,
+    TTest,
     Z,
+    sign_flip,
     zeros_and_ones,
 )
 from pytest_kbrel.stats.intervals import jackknife

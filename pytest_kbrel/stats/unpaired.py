@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pytest_kbrel.stats.drop_tests import TTest
 from pytest_kbrel.stats.estimates import (
     UNDEFINED,
     Better,
     Difference,
     Estimate,
+    TTest,
     Z,
 )
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel import stats
-from pytest_kbrel.stats.drop_tests import sign_flip
-from pytest_kbrel.stats.estimates import FRAGILE, TOO_FEW
+from pytest_kbrel.stats.estimates import FRAGILE, TOO_FEW, sign_flip
 from pytest_kbrel.stats.paired_rates import mcnemar, rate_recovery
 from tests.stats.samples import (
     mean,

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 from pytest_kbrel import stats
-from pytest_kbrel.stats.drop_tests import sign_flip
+from pytest_kbrel.stats.estimates import sign_flip
 from tests.stats.samples import mean, paired_difference, pooled, quotient, sample
 
 RNG = np.random.default_rng
