@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.judges.stripping import strip_wrapping
+from pytest_kbrel.judges.words import strip_wrapping
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import (
     UNINFORMATIVE,
