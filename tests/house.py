@@ -310,6 +310,7 @@ ROOMS: dict[str, Room] = {
         "a dry run: requests, tokens, time and power of what would run",
         "baselines catalogue errors evaluation gates metrics models printing probes records "
         "reports settings stats",
+        "numpy",
     ),
     "replay": Room(
         "a recorded run in place of models",
