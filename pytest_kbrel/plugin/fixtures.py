@@ -192,7 +192,7 @@ def attach(
     news = News()
     if runner is not None:
         # What an item without results was asked is told with the next one's.
-        news = runner.pool.news() if results else News(models=runner.pool.opened())
+        news = runner.pool.news() if results else News()
         if report.failed and runner.pool.unusable:
             report.kbrel_unusable = replace_surrogates(runner.pool.unusable)  # type: ignore[attr-defined]
     if report.when == "call":

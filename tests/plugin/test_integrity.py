@@ -2,7 +2,6 @@
 
 import dataclasses
 import datetime
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,17 +13,16 @@ from pytest_kbrel.gates import (
     decide_case,
     unsound_suites,
 )
-from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.suites import load_suite
-from tests.function_model import FunctionModel
+from tests.function_model import FunctionModel, answers_of
 from tests.plugin.conftest import MODEL
 
 HEADER = "suite: mini\nfacts: facts.jsonl\n"
 SCRIPTED = """
 import pytest
-from tests.function_model import FunctionModel
+from tests.function_model import FunctionModel, answers_of
 
 CAPITALS = {{"China": "Beijing", "Japan": "Tokyo", "France": "Paris", "Norway": "Oslo"}}
 
@@ -102,7 +100,6 @@ WORLD = Path(__file__).parents[2] / "suites" / "world.kb.yaml"
 # So many facts a slice: from 10 on, all that is looked at in responses is.
 LIMIT = 12
 UNSEEN = "reliability[unseen]"
-Answers = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
@@ -135,10 +132,7 @@ def question(prompt):
 
 
 def decided_case(case, model):
-    asker = DeduplicatingModel(model)
-    actual = run_case(
-        case, lambda requests, to: asker.ask(requests), lambda exchanges: None
-    )
+    actual = run_case(case, answers_of(model), lambda exchanges: None)
     outcomes = Outcomes(table=actual.table, errors=actual.errors)
     return decide_case(case, outcomes, Comparison())
 

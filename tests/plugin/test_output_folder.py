@@ -9,7 +9,7 @@ import time
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside
+from pytest_kbrel.plugin.output_folder import RunFolder, move_aside
 from pytest_kbrel.reports import REPORT_FILES
 from tests.plugin.conftest import GATE, ONE, SLOW_N2, start, wait_until
 
@@ -83,7 +83,7 @@ def test_a_killed_runs_parts_are_cleared_away(
     openai_server.say = say
     killed = start(pytester, *gate, *workers)
     parts = pytester.path / "kbrel-report" / ".parts"
-    wait_until(lambda: any(parts.glob("*/*.jsonl")))
+    wait_until(lambda: any(parts.glob("*/run.sqlite")))
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait()
     ended.set()
@@ -187,7 +187,7 @@ def test_reports_that_cannot_be_moved_are_a_usage_error(tmp_path):
 
 
 def test_parts_that_were_never_locked_stay_for_a_day(tmp_path):
-    mine, other = SpoolDirectory(tmp_path, "mine"), tmp_path / ".parts" / "other"
+    mine, other = RunFolder(tmp_path, "mine"), tmp_path / ".parts" / "other"
     other.mkdir(parents=True)
     mine.clear()
     assert other.is_dir()

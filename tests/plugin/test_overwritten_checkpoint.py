@@ -206,3 +206,50 @@ def test_a_change_after_the_last_answer_ends_the_case(
     assert pytester.runpytest(*GATE, "-k", "head]").ret == pytest.ExitCode.USAGE_ERROR
     ((error,),) = errors(report).values()
     assert error.startswith(f"model.safetensors {CHANGED}")
+
+
+LATE = """
+import os, pathlib, time
+
+WORKER = os.environ.get("PYTEST_XDIST_WORKER")
+
+def wait_for(name):
+    end = time.monotonic() + 120
+    while not os.path.exists(name) and time.monotonic() < end:
+        time.sleep(0.01)
+
+def pytest_runtest_setup(item):
+    if WORKER == "gw1" and os.path.exists("other.safetensors"):
+        wait_for("gw0")
+        os.replace("other.safetensors", "checkpoint/model.safetensors")
+    # Else it says before the other one what became of its own weights.
+    elif WORKER == "gw0" and os.path.exists("gw0"):
+        wait_for("gw1")
+
+def pytest_runtest_teardown(item):
+    pathlib.Path(WORKER).touch()
+"""
+
+
+@pytest.mark.slow
+def test_a_worker_that_loads_other_weights_than_the_first_makes_the_run_invalid(
+    pytester, mini_suite, report, checkpoint
+):
+    mini_suite(SUITE)
+    other = shutil.copytree(checkpoint, pytester.path / "other")
+    overwrite(other)
+    (other / "model.safetensors").rename(pytester.path / "other.safetensors")
+    pytester.makeconftest(LATE)
+    result = pytester.runpytest_subprocess(*GATE, "-n2", "--kb-baseline-update=prod")
+    assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.USAGE_ERROR)
+    actual = report()
+    assert actual["summary"]["verdict"] == "invalid"
+    changed = ("changed while", "is not the same one in all workers: weights (")
+    said = [
+        *actual["problems"],
+        *(of for case in errors(report).values() for of in case),
+    ]
+    assert any(text in one for one in said for text in changed)
+    assert not (pytester.path / "baselines").exists()
+    again = pytester.runpytest("--kb-from-run=kbrel-report", "suites")
+    assert again.ret == pytest.ExitCode.TESTS_FAILED
