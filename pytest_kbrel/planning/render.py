@@ -19,8 +19,8 @@ from pytest_kbrel.planning.plan import Participant, Plan, Range, RequestCounts
 from pytest_kbrel.planning.requests import SAMPLED
 from pytest_kbrel.printing import cells, format_table, wrap
 from pytest_kbrel.records import Case
+from pytest_kbrel.reports.cases import case_title
 from pytest_kbrel.reports.formatting import one_line
-from pytest_kbrel.reports.view import case_title
 from pytest_kbrel.stats import sidak
 
 # The width of a file.

@@ -55,10 +55,10 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.replay.joined import names_of
 from pytest_kbrel.reports import add_to_job_page
+from pytest_kbrel.reports.cases import case_title
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.phrases import INTERRUPTED, STOPPED, UNCOLLECTED
-from pytest_kbrel.reports.view import case_title
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.session.run_builder import (
     SessionResults,

@@ -10,6 +10,7 @@ from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import CaseResult, Correlation, Run, is_published
 from pytest_kbrel.reports import REPORT, phrases, reasons, view
+from pytest_kbrel.reports.cases import names
 from pytest_kbrel.reports.changes import changed_facts
 from pytest_kbrel.reports.view import Group
 
@@ -102,7 +103,7 @@ class Comparison:
 def groups(comparison: Comparison) -> tuple[Group, ...]:
     """Return the tables of cases: those over all slices first, then one a probe, or a kind of slice."""
     overall = view.aggregates(comparison.cases)
-    names = view.names(comparison.cases)
+    called = names(comparison.cases)
     tables = []
     for kind in dict.fromkeys(case.probe for case in overall):
         cases = tuple(case for case in overall if case.probe == kind)
@@ -114,7 +115,7 @@ def groups(comparison: Comparison) -> tuple[Group, ...]:
         columns = tuple(dict.fromkeys([*first, *others]))
         title = f"{probe.title}, all slices" if probe else "All slices together"
         labels = tuple(
-            names[case.nodeid].replace(case.id, case.slice) for case in cases
+            called[case.nodeid].replace(case.id, case.slice) for case in cases
         )
         tables.append(Group("case", title, columns, cases, labels))
     return (*tables, *view.groups(comparison.cases))

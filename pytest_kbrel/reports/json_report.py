@@ -19,13 +19,10 @@ from pytest_kbrel.reports import (
     phrases,
     runs_beside,
     sha256_of,
-    view,
 )
-from pytest_kbrel.reports.changes import (
-    Part,
-    changed_facts,
-    changes_headline,
-)
+from pytest_kbrel.reports.cases import ordered, verdict_counts
+from pytest_kbrel.reports.changes import Part
+from pytest_kbrel.reports.view import View, named_apart
 from pytest_kbrel.serialization import fields_of, to_wire
 from pytest_kbrel.untrusted import read_json
 
@@ -48,7 +45,8 @@ def report_dict(run: Run) -> dict[str, Any]:
     Raises ``ValueError`` where a number is NaN or infinite.
     """
     kinds: tuple[CaseKind, ...] = (*PROBES, "pooled")
-    moved = changed_facts(run)
+    view = View(run)
+    moved = view.changed
     report = {
         "schema_version": SCHEMA_VERSION,
         "kbrel_version": run.kbrel_version,
@@ -63,12 +61,12 @@ def report_dict(run: Run) -> dict[str, Any]:
         "comparisons": _comparisons(run),
         "environment": dict(sorted(run.environment)),
         "settings": dict(sorted(run.settings)),
-        "cases": [_case(case) for case in view.ordered(run)],
+        "cases": [_case(case) for case in ordered(run)],
         "aggregates": {
             kind: dict(
-                view.named_apart(
+                named_apart(
                     (value.name, case, value.value)
-                    for case in view.aggregates(run)
+                    for case in view.aggregates
                     if case.probe == kind
                     for value in case.metrics
                 )
@@ -77,15 +75,15 @@ def report_dict(run: Run) -> dict[str, Any]:
         },
         "correlations": run.correlations,
         "summary": {
-            "verdict": view.verdict(run),
-            **view.verdict_counts(run),
+            "verdict": view.verdict,
+            **verdict_counts(run),
             "waived": sum(phrases.is_waived(case, run) for case in run.cases),
             "facts_lost": len(moved.lost),
             "facts_gained": len(moved.gained),
             "by_bucket": _by_name(moved.buckets),
             "by_relation": _by_name(moved.relations),
             "worst_relations": [part.name for part in moved.worst],
-            "headline": changes_headline(run),
+            "headline": view.changes,
         },
         "exit_status": run.exit_status,
         "complete": run.complete,

@@ -14,10 +14,11 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from pytest_kbrel.outputs import new_file
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Judgement, Run
-from pytest_kbrel.reports import phrases, view
-from pytest_kbrel.reports.changes import changes_headline
+from pytest_kbrel.reports import phrases
+from pytest_kbrel.reports.cases import ordered, relation_title, verdict_counts
 from pytest_kbrel.reports.formatting import number, one_line
 from pytest_kbrel.reports.terminal import failure_text
+from pytest_kbrel.reports.view import View, key_figures, named_apart
 
 # With what the names of our properties begin.
 PREFIX = "kb_"
@@ -39,11 +40,11 @@ def case_properties(result: CaseResult) -> list[tuple[str, str]]:
     """
     properties = [("verdict", result.verdict), ("n", str(result.n))]
     if result.label:
-        relation = view.relation_title(result.slice, result.label)
+        relation = relation_title(result.slice, result.label)
         properties.append(("relation", relation))
     properties += [
         (value.name, number(value.value, 4))
-        for value in view.key_figures(result)
+        for value in key_figures(result)
         if value.value is not None
     ]
     if result.lost or result.gained:
@@ -79,30 +80,30 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
 
     Those figures are the key metrics of each aggregate, and the correlations over slices.
     """
-    model = run.model
+    model, view = run.model, View(run)
     # pytest writes no testcase for those that were not run.
-    stopped = view.verdict_counts(run)["not run"]
-    overall = view.named_apart(
+    stopped = verdict_counts(run)["not run"]
+    overall = named_apart(
         (f"{case.probe}_{case.slice}_{value.name}", case, value.value)
-        for case in view.aggregates(run)
-        for value in view.key_figures(case)
+        for case in view.aggregates
+        for value in key_figures(case)
         if value.value is not None
     )
     correlations = (
         (f"correlation_{one.x}_{one.y}_{one.method}{end}", number(figure, 4))
-        for pair in view.correlation_pairs(run)
+        for pair in view.correlations
         for one in pair
         for end, figure in (("", one.r), ("_p", one.p))
     )
     return _named(
         [
             ("version", run.kbrel_version),
-            ("verdict", view.verdict(run)),
+            ("verdict", view.verdict),
             ("model", model.title if model else ""),
             ("weights", model.weights_digest if model else ""),
             ("dtype", model.dtype if model else ""),
             ("baseline", run.baseline),
-            ("facts", changes_headline(run)),
+            ("facts", view.changes),
             ("differences", "; ".join(run.differences)),
             ("not_run", str(stopped) if stopped else ""),
             ("shard", str(run.shard.shard) if run.shard else ""),
@@ -153,7 +154,7 @@ def write_junit(
     root = Element("testsuites", name="pytest tests")
     suite = SubElement(root, "testsuite", name="pytest")
     _add_properties(suite, suite_properties(run))
-    cases = view.ordered(run)
+    cases = ordered(run)
     for case in cases:
         testcase = SubElement(
             suite,

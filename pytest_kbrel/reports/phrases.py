@@ -19,6 +19,14 @@ from pytest_kbrel.records import (
     Waiver,
     unsupported_languages,
 )
+from pytest_kbrel.reports.cases import (
+    is_blessed,
+    metric,
+    names,
+    reused,
+    slices,
+    verdict_counts,
+)
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
@@ -28,14 +36,6 @@ from pytest_kbrel.reports.formatting import (
     p_value,
     signed,
     with_interval,
-)
-from pytest_kbrel.reports.view import (
-    is_blessed,
-    metric,
-    names,
-    reused,
-    slices,
-    verdict_counts,
 )
 
 # From this part of what is allowed on, a reader should know of a share that breaks no limit yet.

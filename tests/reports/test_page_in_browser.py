@@ -13,8 +13,7 @@ from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import report_dict
 from tests.browser import needs_browser
 from tests.reports import conftest as runs
-from tests.reports.conftest import case, metric
-from tests.reports.test_html_plots import with_facts
+from tests.reports.conftest import case, metric, with_facts
 
 pytestmark = [pytest.mark.slow, needs_browser]
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from pytest_kbrel.cli.compare.render import coefficients
 from pytest_kbrel.printing import cells, fit, pad, wrap
 from pytest_kbrel.reports import comparison as side_by_side
-from pytest_kbrel.reports import reasons, view
+from pytest_kbrel.reports import reasons
+from pytest_kbrel.reports.cases import case_title
 from pytest_kbrel.reports.comparison import Comparison, Side, severity
 from pytest_kbrel.reports.formatting import count, one_line
 from pytest_kbrel.reports.terminal import table_lines
@@ -100,7 +101,7 @@ def _worst_failure(side: Side) -> str:
     worst = next(iter(reasons.deciding(side.run)), None) if side.run else None
     if worst is None or worst.verdict != "fail":
         return ""
-    reason = f"{view.case_title(worst)}: {reasons.case_reason(worst)}"
+    reason = f"{case_title(worst)}: {reasons.case_reason(worst)}"
     return one_line(reason, _LONGEST_REASON)
 
 

@@ -14,6 +14,7 @@ from pytest_kbrel.cli.compare.pairing import PairedRun
 from pytest_kbrel.printing import format_table, pad, wrap
 from pytest_kbrel.records import NOT_KNOWN, CaseResult, Change, MetricValue
 from pytest_kbrel.reports import phrases, view
+from pytest_kbrel.reports.cases import case_title
 from pytest_kbrel.reports.changes import changed_facts, examples
 from pytest_kbrel.reports.comparison import Scatter
 from pytest_kbrel.reports.formatting import (
@@ -234,7 +235,7 @@ def _case_lines(paired: PairedRun, case: CaseResult, width: int) -> Iterator[str
     facts = max((value.paired for value in values), default=0)
     judged = case.gates or case.expired or case.verdict == "invalid"
     verdict = f": {phrases.verdict_words(case, paired.run)}" if judged else ""
-    yield f"{one_line(view.case_title(case))}, {count(facts, paired.unit)} paired{verdict}"
+    yield f"{one_line(case_title(case))}, {count(facts, paired.unit)} paired{verdict}"
     for error in case.errors if case.verdict == "invalid" else ():
         yield from wrap(one_line(error, 300), width)
     if waiver := phrases.waiver(case, paired.run):

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_kbrel.records import CaseResult, GateResult, MetricValue
 from pytest_kbrel.reports import comparison as side_by_side
 from pytest_kbrel.reports import view
+from pytest_kbrel.reports.cases import metric
 from pytest_kbrel.reports.comparison import Comparison, Scatter, Side
 from pytest_kbrel.reports.formatting import count, metric_title, number
 from pytest_kbrel.reports.html.page import anchors, fitted, script
@@ -79,7 +80,7 @@ def _rows(comparison: Comparison, group: Group) -> Iterator[tuple[CaseResult, st
 
 def _values(case: CaseResult, group: Group) -> list[MetricValue]:
     """Return the key metrics of a model in a case, those it has."""
-    values = (view.metric(case, name) for name in group.metrics)
+    values = (metric(case, name) for name in group.metrics)
     return [value for value in values if value is not None]
 
 
@@ -150,7 +151,7 @@ def _at_sizes(
 ) -> Iterator[tuple[Side, float]]:
     for side in sides:
         case = side.results.get(nodeid)
-        value = view.metric(case, name) if case is not None else None
+        value = metric(case, name) if case is not None else None
         if value is not None and value.value is not None and math.isfinite(value.value):
             yield side, value.value
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_kbrel.records import (
@@ -15,19 +14,17 @@ from pytest_kbrel.records import (
     Failed,
     Generated,
     Outcome,
-    Response,
-    Run,
     Scored,
 )
-from pytest_kbrel.reports import view
 from pytest_kbrel.reports.changes import examples
 from pytest_kbrel.reports.formatting import end_of
 from pytest_kbrel.reports.responses import from_line, numbered
+from pytest_kbrel.reports.view import View
 
 # So many facts of a case are looked up; fewer where the run has many cases.
 _MOST_FACTS, _ALL_FACTS = 6, 1500
 _LONGEST = 200
-_MOST_PARTS = 40
+_MOST_PLACES = 40
 _ROLE_KEY = b', "role": '
 
 
@@ -52,64 +49,69 @@ class WorstFact:
 
     row: Outcome
     change: Change | None
-    asked: tuple[Asked, ...]
+    asked: tuple[Asked, ...] = ()
 
 
-def worst_facts(run: Run, responses: Path | None) -> dict[str, list[WorstFact]]:
+Worst = dict[tuple[str, str], WorstFact]
+
+
+def worst_facts(view: View, responses: Path | None) -> dict[str, list[WorstFact]]:
     """Return the worst facts of each case by node id; without ``responses`` no questions are listed.
 
-    Facts that were lost come first, then those that are wrong. Only the lines of these facts are read as
-    JSON: a run may have hundreds of thousands.
+    Facts that were lost come first, then those that are wrong.
     """
-    cases = view.slices(run)
-    most = max(1, min(_MOST_FACTS, _ALL_FACTS // max(1, len(cases))))
-    chosen = {case.nodeid: _chosen(case, most) for case in cases}
-    exchanges: dict[tuple[str, str], list[Exchange]] = {}
-    if responses is not None and responses.is_file():
-        exchanges = _exchanges(responses, chosen)
-    worst: dict[str, list[WorstFact]] = {case.nodeid: [] for case in cases}
-    for case in cases:
-        for row, change in chosen[case.nodeid]:
-            values = dict(zip(case.table.columns, row.values, strict=False))
-            asked = _asked(exchanges.get((case.nodeid, row.fact_id), ()), values, row)
-            fact = WorstFact(row, change, tuple(islice(asked, _MOST_PARTS)))
-            worst[case.nodeid].append(fact)
-    return worst
+    most = max(1, min(_MOST_FACTS, _ALL_FACTS // max(1, len(view.slices))))
+    worst = {case.nodeid: _chosen(case, most) for case in view.slices}
+    if responses is None or not responses.is_file():
+        return worst
+    wanted = {(case, of.row.fact_id) for case in worst for of in worst[case]}
+    exchanges = _exchanges(responses, wanted)
+    columns = {case.nodeid: case.table.columns for case in view.slices}
+    return {
+        case: [
+            replace(
+                of,
+                asked=tuple(
+                    _asked(exchanges.get((case, of.row.fact_id), []), columns[case], of)
+                )[:_MOST_PLACES],
+            )
+            for of in facts
+        ]
+        for case, facts in worst.items()
+    }
 
 
-def _chosen(case: CaseResult, most: int) -> list[tuple[Outcome, Change | None]]:
-    """Return the outcomes of a case's worst facts, with what changed of those that were lost."""
-    rows = {row.fact_id: row for row in case.table.rows}
-    lost = {change.fact_id: change for change in case.lost if change.fact_id in rows}
-    first = examples(tuple(lost.values()), most)
-    columns = case.table.columns
+def _chosen(case: CaseResult, most: int) -> list[WorstFact]:
+    """Return a case's worst facts, with what changed of those that were lost."""
+    columns, rows = case.table.columns, {row.fact_id: row for row in case.table.rows}
+    lost = examples((of for of in case.lost if of.fact_id in rows), most)
     by = next((name for name in ("term", "answer_prob") if name in columns), "")
     at = columns.index(by) if by else -1
     # The term of MONITOR is large for a fact whose probability depends on frame and context.
-    others = [
-        row
-        for row in case.table.rows
-        if row.fact_id not in lost and (by == "term" or row.label == "wrong")
-    ]
+    others = [row for row in rows.values() if by == "term" or row.label == "wrong"]
     others.sort(key=lambda row: (-row.values[at] if by else 0.0, row.fact_id))
-    chosen = [(rows[change.fact_id], change) for change in first]
-    return [*chosen, *((row, None) for row in others[: most - len(chosen)])]
+    facts = [WorstFact(rows[change.fact_id], change) for change in lost]
+    known = {change.fact_id for change in case.lost}
+    facts += [WorstFact(row, None) for row in others if row.fact_id not in known]
+    return facts[:most]
 
 
 def _exchanges(
-    path: Path, chosen: Mapping[str, list[tuple[Outcome, Change | None]]]
+    path: Path, wanted: set[tuple[str, str]]
 ) -> dict[tuple[str, str], list[Exchange]]:
-    """Return what the model under test was asked about the chosen facts, by case and fact."""
-    wanted = {
-        # As to_line begins a line.
-        json.dumps({"case": case, "fact": row.fact_id})[:-1].encode("ascii")
-        for case, rows in chosen.items()
-        for row, _ in rows
+    """Return what the model under test was asked about facts, by case and fact.
+
+    Only their lines are read as JSON: a run may have hundreds of thousands.
+    """
+    # As to_line begins a line.
+    starts = {
+        json.dumps({"case": case, "fact": fact})[:-1].encode("ascii")
+        for case, fact in wanted
     }
     by_fact: dict[tuple[str, str], list[Exchange]] = {}
     with path.open("rb") as stream:
         for _, line in numbered(stream, path):
-            if line[: line.find(_ROLE_KEY)] not in wanted:
+            if line[: line.find(_ROLE_KEY)] not in starts:
                 continue
             try:
                 exchange = from_line(line)
@@ -122,9 +124,11 @@ def _exchanges(
 
 
 def _asked(
-    exchanges: Iterable[Exchange], values: Mapping[str, float], row: Outcome
+    exchanges: Sequence[Exchange], columns: Sequence[str], fact: WorstFact
 ) -> Iterator[Asked]:
     """Yield what was asked in each place, the score and the answer of one place as one."""
+    row = fact.row
+    values = dict(zip(columns, row.values, strict=False))
     places: dict[str, list[Exchange]] = {}
     for exchange in exchanges:
         place = exchange.ask.role.removesuffix("/score")
@@ -139,26 +143,23 @@ def _asked(
             prompt = prompt[max(0, prompt.rfind(row.question)) :]
         if place == "answer":
             right = float(row.label == "correct")
-        responses = [exchange.response for exchange in of_place]
-        answers = [one.text for one in responses if isinstance(one, Generated)]
-        errors = [one.error for one in responses if isinstance(one, Failed)]
-        told = [*answers, *(f"failed: {error}" for error in errors), ""]
+        answer, probability = "", None
+        for response in (exchange.response for exchange in of_place):
+            if isinstance(response, Failed):
+                answer, right = answer or f"failed: {response.error}", None
+            elif isinstance(response, Generated):
+                answer = response.text
+                probability = probability or response.probability
+            elif isinstance(response, Scored) and response.probabilities:
+                known = response.probabilities
+                probability = sum(known) / len(known)
         yield Asked(
             part=part_words(place),
             prompt=end_of(prompt, _LONGEST),
-            answer=told[0],
-            probability=_probability(responses),
-            right=None if right is None or errors else bool(right),
+            answer=answer,
+            probability=probability,
+            right=None if right is None else bool(right),
         )
-
-
-def _probability(responses: Sequence[Response]) -> float | None:
-    """Return the mean probability of the right answer's tokens, or that of the model's own answer."""
-    for response in responses:
-        if isinstance(response, Scored) and response.probabilities:
-            return sum(response.probabilities) / len(response.probabilities)
-    own = (one.probability for one in responses if isinstance(one, Generated))
-    return next(own, None)
 
 
 def part_words(place: str) -> str:
