@@ -9,10 +9,10 @@ from pathlib import PurePath
 from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import CaseResult, Correlation, Run, is_published
-from pytest_kbrel.reports import REPORT, phrases, reasons, view
+from pytest_kbrel.reports import REPORT, phrases, reasons
 from pytest_kbrel.reports.cases import names
 from pytest_kbrel.reports.changes import changed_facts
-from pytest_kbrel.reports.view import Group
+from pytest_kbrel.reports.view import Group, View, columns_of
 
 # What stands in the place of a verdict where a model was not asked a case that another one was.
 NOT_ASKED = "not asked"
@@ -102,13 +102,14 @@ class Comparison:
 
 def groups(comparison: Comparison) -> tuple[Group, ...]:
     """Return the tables of cases: those over all slices first, then one a probe, or a kind of slice."""
-    overall = view.aggregates(comparison.cases)
+    view = View(comparison.cases)
+    overall = view.aggregates
     called = names(comparison.cases)
     tables = []
     for kind in dict.fromkeys(case.probe for case in overall):
         cases = tuple(case for case in overall if case.probe == kind)
         probe = probe_named(kind)
-        first, present = view.columns_of(cases, probe)
+        first, present = columns_of(cases, probe)
         # Of a probe's figures over slices those tell most that its slices have, and those with a gate.
         gated = {gate.metric for case in cases for gate in case.gates}
         others = (name for name in present if not first or name in gated)
@@ -118,7 +119,7 @@ def groups(comparison: Comparison) -> tuple[Group, ...]:
             called[case.nodeid].replace(case.id, case.slice) for case in cases
         )
         tables.append(Group("case", title, columns, cases, labels))
-    return (*tables, *view.groups(comparison.cases))
+    return (*tables, *view.groups)
 
 
 def word(side: Side, nodeid: str) -> str:

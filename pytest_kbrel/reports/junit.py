@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from xml.etree.ElementTree import Element, SubElement, tostring
+from xml.etree.ElementTree import Element, SubElement
 
 from pytest_kbrel.outputs import new_file
 from pytest_kbrel.printing import printable
@@ -17,6 +17,7 @@ from pytest_kbrel.records import CaseResult, Judgement, Run
 from pytest_kbrel.reports import phrases
 from pytest_kbrel.reports.cases import ordered, relation_title, verdict_counts
 from pytest_kbrel.reports.formatting import number, one_line
+from pytest_kbrel.reports.rendering import filled
 from pytest_kbrel.reports.terminal import failure_text
 from pytest_kbrel.reports.view import View, key_figures, named_apart
 
@@ -136,12 +137,6 @@ def move_properties(testcase: Element) -> None:
         output.text = "".join(lines) + (output.text or "")
 
 
-def _add_properties(parent: Element, properties: Sequence[tuple[str, str]]) -> None:
-    holder = SubElement(parent, "properties")
-    for name, value in properties:
-        SubElement(holder, "property", name=name, value=value)
-
-
 def write_junit(
     run: Run,
     path: Path,
@@ -151,32 +146,30 @@ def write_junit(
     as_properties: bool,
 ) -> None:
     """Write the cases of a run as pytest's ``--junitxml`` has them; ``failing`` verdicts are failures."""
-    root = Element("testsuites", name="pytest tests")
-    suite = SubElement(root, "testsuite", name="pytest")
-    _add_properties(suite, suite_properties(run))
-    cases = ordered(run)
-    for case in cases:
-        testcase = SubElement(
-            suite,
-            "testcase",
-            classname=xml_text(case.suite.replace("/", "."), 0),
-            name=xml_text(case.id, 0),
-            time=f"{case.duration:.3f}",
-        )
-        _add_properties(testcase, case_properties(case))
+    cases = []
+    for case in ordered(run):
+        failure = skipped = ""
         if case.waiver is not None and case.waived:
-            reason = xml_text(phrases.waiver_reason(case.waiver))
-            SubElement(testcase, "skipped", type="pytest.xfail", message=reason)
+            skipped = phrases.waiver_reason(case.waiver)
         elif case.verdict in failing:
-            text = failure_text(case, baseline_name=baseline_name)
-            lines = [xml_text(line) for line in text.splitlines()]
-            SubElement(testcase, "failure", message=lines[0]).text = "\n".join(lines)
-        if not as_properties:
-            move_properties(testcase)
-    for name, tag in (("failures", "failure"), ("skipped", "skipped")):
-        suite.set(name, str(len(suite.findall(f"testcase/{tag}"))))
-    suite.set("errors", "0")
-    suite.set("tests", str(len(cases)))
-    suite.set("time", f"{sum(case.duration for case in cases):.3f}")
+            failure = failure_text(case, baseline_name=baseline_name)
+        told = {
+            "suite": xml_text(case.suite.replace("/", "."), 0),
+            "name": xml_text(case.id, 0),
+            "seconds": case.duration,
+            "figures": case_properties(case),
+            "skipped": xml_text(skipped),
+            "failure": list(map(xml_text, failure.splitlines())),
+        }
+        cases.append(told)
+    text = filled(
+        "junit.xml.j2",
+        {
+            "cases": cases,
+            "of_run": suite_properties(run),
+            "seconds": sum(case.duration for case in run.cases),
+            "as_properties": as_properties,
+        },
+    )
     with new_file(path, force=True) as stream:
-        stream.buffer.write(tostring(root, encoding="utf-8", xml_declaration=True))
+        stream.write(text)

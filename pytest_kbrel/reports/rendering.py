@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Iterable
 from importlib.resources import files
@@ -81,7 +82,7 @@ class SizeLimit:
         return parts
 
 
-def filled(template: str, data: dict[str, Any], largest: int) -> str:
+def filled(template: str, data: dict[str, Any], largest: float = math.inf) -> str:
     """Return a template filled with ``data``, in fewer than ``largest`` bytes of UTF-8.
 
     What its lists may take is made smaller until it is.

@@ -62,12 +62,6 @@ class Group:
         return tuple(zip(self.cases, self.labels, strict=True))
 
 
-def aggregates(run: Run) -> tuple[CaseResult, ...]:
-    """Return the cases over several cases, those over a whole suite first: they have most power."""
-    cases = [case for case in ordered(run) if case.aggregate]
-    return tuple(sorted(cases, key=lambda case: case.probe != "pooled"))
-
-
 def better(cases: Iterable[CaseResult], name: str) -> str:
     """Return whether ``higher`` or ``lower`` is better of a metric; empty where no case has it."""
     values = (metric(case, name) for case in cases)
@@ -106,42 +100,6 @@ def columns_of(
     present = list(dict.fromkeys(chain.from_iterable(map(key_metrics, cases))))
     first = probe.headlines if probe is not None else ()
     return [name for name in first if name in present], present
-
-
-def groups(run: Run) -> tuple[Group, ...]:
-    """Return the tables of a run: one a probe, or one a kind of slice where these have their own metrics.
-
-    Tests in Python have one of their own: their metrics are theirs.
-    """
-    several, made = len(suites(run)) > 1, []
-    kinds = [(probe, kind) for probe in PROBES.values() for kind in probe.kinds]
-    for probe, kind in (*kinds, (None, "")):
-        # By the name: a case that was not run, or is invalid, has no metrics to tell by.
-        cases = [
-            case
-            for case in slices(run)
-            if probe_named(case.probe) is probe
-            and (probe is None or probe.kind(case.slice) == kind)
-        ]
-        labels = [relation_title(case.slice, case.label) for case in cases]
-        if several:
-            labels = [
-                f"{label} ({case.suite.removesuffix('.kb.yaml')})"
-                for label, case in zip(labels, cases, strict=True)
-            ]
-        title = probe.title if probe else "Tests in Python"
-        first, present = columns_of(cases, probe)
-        if cases:
-            made.append(
-                Group(
-                    row="slice" if probe else "test",
-                    title=f"{title}, {kind}" if probe and probe.kinds[1:] else title,
-                    metrics=tuple(dict.fromkeys([*first, *present])),
-                    cases=tuple(cases),
-                    labels=tuple(labels),
-                )
-            )
-    return tuple(made)
 
 
 def named_apart(
@@ -191,13 +149,47 @@ class View:
 
     @cached_property
     def aggregates(self) -> tuple[CaseResult, ...]:
-        """The cases over several cases."""
-        return aggregates(self.run)
+        """The cases over several cases, those over a whole suite first: they have most power."""
+        cases = [case for case in ordered(self.run) if case.aggregate]
+        return tuple(sorted(cases, key=lambda case: case.probe != "pooled"))
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The tables of the cases of single slices."""
-        return groups(self.run)
+        """The tables of slices: one a probe, or one a kind of slice where these have their own metrics.
+
+        Tests in Python have one of their own: their metrics are theirs.
+        """
+        several, made = len(suites(self.run)) > 1, []
+        kinds = [(probe, kind) for probe in PROBES.values() for kind in probe.kinds]
+        for probe, kind in (*kinds, (None, "")):
+            # By the name: a case that was not run, or is invalid, has no metrics to tell by.
+            cases = [
+                case
+                for case in self.slices
+                if probe_named(case.probe) is probe
+                and (probe is None or probe.kind(case.slice) == kind)
+            ]
+            labels = [relation_title(case.slice, case.label) for case in cases]
+            if several:
+                labels = [
+                    f"{label} ({case.suite.removesuffix('.kb.yaml')})"
+                    for label, case in zip(labels, cases, strict=True)
+                ]
+            title = probe.title if probe else "Tests in Python"
+            first, present = columns_of(cases, probe)
+            if cases:
+                made.append(
+                    Group(
+                        row="slice" if probe else "test",
+                        title=f"{title}, {kind}"
+                        if probe and probe.kinds[1:]
+                        else title,
+                        metrics=tuple(dict.fromkeys([*first, *present])),
+                        cases=tuple(cases),
+                        labels=tuple(labels),
+                    )
+                )
+        return tuple(made)
 
     @cached_property
     def deciding(self) -> tuple[CaseResult, ...]:

@@ -7,7 +7,7 @@ import pytest
 from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.records import Change, Churn, GateResult, Waiver
 from pytest_kbrel.reports.changes import changed_facts, examples
-from pytest_kbrel.reports.view import View, groups, key_metrics
+from pytest_kbrel.reports.view import View, key_metrics
 from tests.reports.conftest import case, metric, small
 
 # The order in which a run's verdicts are looked for and told.
@@ -87,7 +87,7 @@ def test_suites_whose_files_have_one_name_are_told_apart():
         for folder in "xy"
     )  # fmt: skip
     run = run_of(*both)
-    (group,) = groups(run)
+    (group,) = View(run).groups
     assert group.labels == ("P30 continent (x/world)", "P30 continent (y/world)")
     assert (
         View(run).names["x/world.kb.yaml::monitor[P30]"].startswith("x/world.kb.yaml::")

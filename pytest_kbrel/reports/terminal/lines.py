@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_kbrel.catalogue.verdicts import VERDICTS
 from pytest_kbrel.printing import fit, printable, wrap
-from pytest_kbrel.reports.rendering import environment
+from pytest_kbrel.reports.rendering import filled
 
 Line = tuple[str, dict[str, bool]]
 # The widest line, in columns: longer ones are hard to read.
@@ -25,7 +25,7 @@ def laid_out(template: str, width: int, data: dict[str, Any]) -> list[Line]:
     indented further. A label without text has no line, and an empty line of the template is one of ours.
     """
     lines: list[Line] = []
-    text = environment(template).get_template(template).render(data)
+    text = filled(template, data)
     for described in re.sub("\n{3,}", "\n\n", text).strip("\n").split("\n"):
         if not described.strip():
             lines.append(("", {}))
