@@ -14,7 +14,6 @@ from pytest_kbrel.records import (
     CaseResult,
     GateResult,
     MetricValue,
-    Outcome,
     Table,
 )
 from pytest_kbrel.reports.cases import metric, relation_title
@@ -100,8 +99,8 @@ def plots(
         "buckets": list(_buckets(view)),
         "framing": _framing(view),
         "beside": list(_beside_published(view, published)),
-        "anchors": [_tenths(_anchors(of)) for of in both],
-        "answers": [_tenths(_answers(of)) for of in both],
+        "anchors": [_tenths(of, "anchor") for of in both],
+        "answers": [_tenths(of, "answer_prob") for of in both],
     }
 
 
@@ -193,35 +192,17 @@ def _beside_published(
         yield setting, [_point(known, "this run", case.verdict), *models]
 
 
-def _values(tables: Iterable[Table]) -> Iterator[tuple[Outcome, dict[str, float]]]:
-    """Yield rows with their values by column, but for those that MONITOR left out."""
+def _tenths(tables: Iterable[Table], name: str) -> list[Tenth]:
+    """Return the tenths from 0 to 1 of the probabilities in a column; empty without any."""
+    bins: list[list[tuple[float, float]]] = [[] for _ in range(10)]
     for table in tables:
         for row in table.rows:
             values = dict(zip(table.columns, row.values, strict=False))
-            if values.get("kept", 1):
-                yield row, values
-
-
-def _anchors(tables: Iterable[Table]) -> Iterator[tuple[float, float]]:
-    """Yield the probability of each right answer that MONITOR anchors."""
-    for _, values in _values(tables):
-        if "anchor" in values:
-            yield values["anchor"], 1.0
-
-
-def _answers(tables: Iterable[Table]) -> Iterator[tuple[float, float]]:
-    """Yield the probability of each answer that the model gave, and whether it is right."""
-    for row, values in _values(tables):
-        # A question without an answer is never answered right.
-        if "answer_prob" in values and values.get("answered") and row.expected:
-            yield values["answer_prob"], values["correct"]
-
-
-def _tenths(values: Iterable[tuple[float, float]]) -> list[Tenth]:
-    """Return the tenths of the probabilities from 0 to 1; empty without any."""
-    bins: list[list[tuple[float, float]]] = [[] for _ in range(10)]
-    for value in values:
-        bins[min(9, max(0, int(10 * value[0])))].append(value)
+            # Left out by MONITOR; a question without an answer is never answered right.
+            known = name in values and values.get("kept", 1) and row.expected
+            if known and values.get("answered", 1):
+                pair = values[name], values.get("correct", 1.0)
+                bins[min(9, max(0, int(10 * pair[0])))].append(pair)
     tenths = [
         Tenth(
             n=len(of),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
+from statistics import fmean
 
 from pytest_kbrel.records import (
     CaseResult,
@@ -43,123 +46,98 @@ class Asked:
     right: bool | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class WorstFact:
     """A fact that speaks against the model, what changed if it was lost, and what was asked about it."""
 
     row: Outcome
-    change: Change | None
-    asked: tuple[Asked, ...] = ()
+    columns: Sequence[str]
+    change: Change | None = None
+    exchanges: list[Exchange] = field(default_factory=list)
 
+    @cached_property
+    def asked(self) -> list[Asked]:
+        """What was asked in each place, the score and the answer of one place as one."""
+        places: dict[str, list[Exchange]] = {}
+        for exchange in self.exchanges:
+            place = exchange.ask.role.removesuffix("/score")
+            # A wording's role is wording2/answer.
+            if ":" in place:
+                place = place.removesuffix("/answer")
+            places.setdefault(place, []).append(exchange)
+        first = islice(places.items(), _MOST_PLACES)
+        return [self._in_place(place, of_place) for place, of_place in first]
 
-Worst = dict[tuple[str, str], WorstFact]
-
-
-def worst_facts(view: View, responses: Path | None) -> dict[str, list[WorstFact]]:
-    """Return the worst facts of each case by node id; without ``responses`` no questions are listed.
-
-    Facts that were lost come first, then those that are wrong.
-    """
-    most = max(1, min(_MOST_FACTS, _ALL_FACTS // max(1, len(view.slices))))
-    worst = {case.nodeid: _chosen(case, most) for case in view.slices}
-    if responses is None or not responses.is_file():
-        return worst
-    wanted = {(case, of.row.fact_id) for case in worst for of in worst[case]}
-    exchanges = _exchanges(responses, wanted)
-    columns = {case.nodeid: case.table.columns for case in view.slices}
-    return {
-        case: [
-            replace(
-                of,
-                asked=tuple(
-                    _asked(exchanges.get((case, of.row.fact_id), []), columns[case], of)
-                )[:_MOST_PLACES],
-            )
-            for of in facts
-        ]
-        for case, facts in worst.items()
-    }
-
-
-def _chosen(case: CaseResult, most: int) -> list[WorstFact]:
-    """Return a case's worst facts, with what changed of those that were lost."""
-    columns, rows = case.table.columns, {row.fact_id: row for row in case.table.rows}
-    lost = examples((of for of in case.lost if of.fact_id in rows), most)
-    by = next((name for name in ("term", "answer_prob") if name in columns), "")
-    at = columns.index(by) if by else -1
-    # The term of MONITOR is large for a fact whose probability depends on frame and context.
-    others = [row for row in rows.values() if by == "term" or row.label == "wrong"]
-    others.sort(key=lambda row: (-row.values[at] if by else 0.0, row.fact_id))
-    facts = [WorstFact(rows[change.fact_id], change) for change in lost]
-    known = {change.fact_id for change in case.lost}
-    facts += [WorstFact(row, None) for row in others if row.fact_id not in known]
-    return facts[:most]
-
-
-def _exchanges(
-    path: Path, wanted: set[tuple[str, str]]
-) -> dict[tuple[str, str], list[Exchange]]:
-    """Return what the model under test was asked about facts, by case and fact.
-
-    Only their lines are read as JSON: a run may have hundreds of thousands.
-    """
-    # As to_line begins a line.
-    starts = {
-        json.dumps({"case": case, "fact": fact})[:-1].encode("ascii")
-        for case, fact in wanted
-    }
-    by_fact: dict[tuple[str, str], list[Exchange]] = {}
-    with path.open("rb") as stream:
-        for _, line in numbered(stream, path):
-            if line[: line.find(_ROLE_KEY)] not in starts:
-                continue
-            try:
-                exchange = from_line(line)
-            except ValueError:
-                continue
-            if not exchange.ask.to:
-                place = exchange.case, exchange.ask.fact_id
-                by_fact.setdefault(place, []).append(exchange)
-    return by_fact
-
-
-def _asked(
-    exchanges: Sequence[Exchange], columns: Sequence[str], fact: WorstFact
-) -> Iterator[Asked]:
-    """Yield what was asked in each place, the score and the answer of one place as one."""
-    row = fact.row
-    values = dict(zip(columns, row.values, strict=False))
-    places: dict[str, list[Exchange]] = {}
-    for exchange in exchanges:
-        place = exchange.ask.role.removesuffix("/score")
-        # A wording's role is wording2/answer.
-        if ":" in place:
-            place = place.removesuffix("/answer")
-        places.setdefault(place, []).append(exchange)
-    for place, of_place in places.items():
-        prompt, right = of_place[0].ask.request.prompt, values.get(f"cell:{place}")
+    def _in_place(self, place: str, exchanges: Sequence[Exchange]) -> Asked:
+        values = dict(zip(self.columns, self.row.values, strict=False))
+        right, prompt = values.get(f"cell:{place}"), exchanges[0].ask.request.prompt
         if right is None:
             # Instructions and examples before the question are the same for all facts.
-            prompt = prompt[max(0, prompt.rfind(row.question)) :]
+            prompt = prompt[max(0, prompt.rfind(self.row.question)) :]
         if place == "answer":
-            right = float(row.label == "correct")
+            right = float(self.row.label == "correct")
         answer, probability = "", None
-        for response in (exchange.response for exchange in of_place):
+        for response in (exchange.response for exchange in exchanges):
             if isinstance(response, Failed):
                 answer, right = answer or f"failed: {response.error}", None
             elif isinstance(response, Generated):
                 answer = response.text
                 probability = probability or response.probability
             elif isinstance(response, Scored) and response.probabilities:
-                known = response.probabilities
-                probability = sum(known) / len(known)
-        yield Asked(
+                probability = fmean(response.probabilities)
+        return Asked(
             part=part_words(place),
             prompt=end_of(prompt, _LONGEST),
             answer=answer,
             probability=probability,
             right=None if right is None else bool(right),
         )
+
+
+def worst_facts(view: View, responses: Path | None) -> dict[str, list[WorstFact]]:
+    """Return the worst facts of each case by node id; without ``responses`` no questions are listed.
+
+    Facts that were lost come first, then those that are wrong. Of the responses only the lines of these are
+    read as JSON: a run may have hundreds of thousands.
+    """
+    most = max(1, min(_MOST_FACTS, _ALL_FACTS // max(1, len(view.slices))))
+    worst = {case.nodeid: _chosen(case, most) for case in view.slices}
+    if responses is None or not responses.is_file():
+        return worst
+    # As to_line begins a line.
+    by_start = {
+        json.dumps({"case": case, "fact": fact.row.fact_id})[:-1].encode("ascii"): fact
+        for case, facts in worst.items()
+        for fact in facts
+    }
+    with responses.open("rb") as stream:
+        for _, line in numbered(stream, responses):
+            fact = by_start.get(line[: line.find(_ROLE_KEY)])
+            if fact is None:
+                continue
+            try:
+                exchange = from_line(line)
+            except ValueError:
+                continue
+            # Others are those of judges and of the model that is compared with.
+            if not exchange.ask.to:
+                fact.exchanges.append(exchange)
+    return worst
+
+
+def _chosen(case: CaseResult, most: int) -> list[WorstFact]:
+    """Return a case's worst facts, with what changed of those that were lost."""
+    columns, rows = case.table.columns, {row.fact_id: row for row in case.table.rows}
+    lost = {of.fact_id: of for of in examples(case.lost) if of.fact_id in rows}
+    by = next((name for name in ("term", "answer_prob") if name in columns), "")
+    at = columns.index(by) if by else -1
+    # The term of MONITOR is large for a fact whose probability depends on frame and context.
+    others = [row for row in rows.values() if by == "term" or row.label == "wrong"]
+    others.sort(key=lambda row: (-row.values[at] if by else 0.0, row.fact_id))
+    chosen = dict.fromkeys((*lost, *(row.fact_id for row in others)))
+    return [
+        WorstFact(rows[fact], columns, lost.get(fact)) for fact in islice(chosen, most)
+    ]
 
 
 def part_words(place: str) -> str:
