@@ -281,7 +281,7 @@ class View:
                 parts.append(f"{bucket.lost} of the {lost} are {bucket.name}")
             case = max(self.slices, key=lambda case: len(case.lost))
             worst = [part.title for part in self.changed.worst]
-            more = f" and {len(worst) - 1} more" if worst[1:] else ""
+            more = f" and {count(len(worst) - 1, 'other')}" if worst[1:] else ""
             first = (worst or [self.names[case.nodeid]])[0]
             parts.append(f"worst {one_line(first, _LONGEST)}{more}")
         return "; ".join(parts)
