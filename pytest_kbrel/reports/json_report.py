@@ -156,29 +156,31 @@ def read_report(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         folder = path.parent if path.name == REPORT else path
         hint = "" if folder.is_dir() else nearest(folder.name, runs_beside(folder))
-        raise KbrelError(
-            f"{path}: there is no such report{earlier_note(path)}{hint}"
-        ) from None
+        why = f"there is no such report{earlier_note(path)}{hint}"
+        raise KbrelError(f"{path}: {why}") from None
     except OSError as error:
         raise KbrelError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise KbrelError(f"{path}: is not JSON: {error}") from None
     if not isinstance(report, dict):
-        raise KbrelError(
-            f"{path}: a report is a JSON object, found {type(report).__name__}"
-        )
-    version = report.get("schema_version")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise KbrelError(
-            f"{path}: is no report of pytest-kbrel: schema_version is {version!r}, needed is a number from 1"
-        )
-    if version > SCHEMA_VERSION:
-        raise KbrelError(
-            f"{path}: has schema_version {version}, this pytest-kbrel reads up to {SCHEMA_VERSION}: upgrade"
-        )
+        kind = type(report).__name__
+        raise KbrelError(f"{path}: a report is a JSON object, found {kind}")
+    version, why = report.get("schema_version"), ""
     missing = [key for key in schema()["required"] if key not in report]
-    if missing:
-        raise KbrelError(f"{path}: is no whole report: {', '.join(missing)} missing")
+    if type(version) is not int or version < 1:
+        why = (
+            f"is no report of pytest-kbrel: schema_version is {version!r}, needed is a "
+            "number from 1"
+        )
+    elif version > SCHEMA_VERSION:
+        why = (
+            f"has schema_version {version}, this pytest-kbrel reads up to "
+            f"{SCHEMA_VERSION}: upgrade"
+        )
+    elif missing:
+        why = f"is no whole report: {', '.join(missing)} missing"
+    if why:
+        raise KbrelError(f"{path}: {why}")
     return report
 
 

@@ -39,32 +39,33 @@ def case_properties(result: CaseResult) -> list[tuple[str, str]]:
     Of a gate against a baseline the corrected p value that decides, of responses what is noteworthy, of facts
     without a partner how many there are; and the waiver, where there is one.
     """
-    properties = [("verdict", result.verdict), ("n", str(result.n))]
-    if result.label:
-        relation = relation_title(result.slice, result.label)
-        properties.append(("relation", relation))
-    properties += [
-        (value.name, number(value.value, 4))
-        for value in key_figures(result)
-        if value.value is not None
-    ]
-    if result.lost or result.gained:
-        properties.append(("facts_lost", str(len(result.lost))))
-        properties.append(("facts_gained", str(len(result.gained))))
-    properties += [
-        (f"{gate.metric}_{gate.rule}_p_sidak", number(gate.p_sidak, 4))
-        for gate in result.gates
-        if gate.p_sidak is not None
-    ]
-    properties += [
-        (f"integrity_{share.name}", phrases.share_text(share))
-        for share in phrases.noteworthy(result)
-    ]
-    properties.append(("facts_unmatched", phrases.unmatched(result.unmatched)))
-    if (waiver := result.waiver) is not None:
-        terms = f"until {waiver.expires} by {waiver.owner}: {waiver.reason}"
-        properties.append(("waiver", terms))
-    return _named(properties)
+    waiver, changed = result.waiver, result.lost or result.gained
+    terms = waiver and f"until {waiver.expires} by {waiver.owner}: {waiver.reason}"
+    relation = result.label and relation_title(result.slice, result.label)
+    return _named(
+        [
+            ("verdict", result.verdict),
+            ("n", str(result.n)),
+            ("relation", relation),
+            *((value.name, _figure(value.value)) for value in key_figures(result)),
+            ("facts_lost", str(len(result.lost)) if changed else ""),
+            ("facts_gained", str(len(result.gained)) if changed else ""),
+            *(
+                (f"{gate.metric}_{gate.rule}_p_sidak", _figure(gate.p_sidak))
+                for gate in result.gates
+            ),
+            *(
+                (f"integrity_{share.name}", phrases.share_text(share))
+                for share in phrases.noteworthy(result)
+            ),
+            ("facts_unmatched", phrases.unmatched(result.unmatched)),
+            ("waiver", terms or ""),
+        ]
+    )
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else number(value, 4)
 
 
 def _named(properties: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -90,12 +91,7 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
         for value in key_figures(case)
         if value.value is not None
     )
-    correlations = (
-        (f"correlation_{one.x}_{one.y}_{one.method}{end}", number(figure, 4))
-        for pair in view.correlations
-        for one in pair
-        for end, figure in (("", one.r), ("_p", one.p))
-    )
+    pairs = [one for pair in view.correlations for one in pair]
     return _named(
         [
             ("version", run.kbrel_version),
@@ -106,11 +102,15 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
             ("baseline", run.baseline),
             ("facts", view.changes),
             ("differences", "; ".join(run.differences)),
-            ("not_run", str(stopped) if stopped else ""),
+            ("not_run", str(stopped or "")),
             ("shard", str(run.shard.shard) if run.shard else ""),
             ("recorded", run.recorded),
-            *((name, number(value, 4)) for name, value in overall),
-            *correlations,
+            *((name, _figure(value)) for name, value in overall),
+            *(
+                (f"correlation_{one.x}_{one.y}_{one.method}{end}", _figure(figure))
+                for one in pairs
+                for end, figure in (("", one.r), ("_p", one.p))
+            ),
         ]
     )
 

@@ -17,9 +17,8 @@ from pytest_kbrel.reports.formatting import one_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
-_LONGEST, _LONGEST_PROMPT = 160, 4000
+_LONGEST, _LONGEST_VALUE, _LONGEST_PROMPT = 160, 600, 4000
 _MARKUP = re.compile(r"[\\`*_\[\]|~$]|(?<=:)//|(?<=www)\.|^(?:[#>+-]|\d+[.)])")
 # GitHub links mentions, issues and addresses after Markdown was read: only a character in between stops that.
 _REFERENCE = re.compile(
@@ -28,27 +27,14 @@ _REFERENCE = re.compile(
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"})
 
 
-def markdown_text(text: object, limit: int = _LONGEST) -> Markup:
+def markdown_text(text: str, limit: int = _LONGEST) -> str:
     """Return ``text`` so that Markdown shows it as it is: no markup, HTML, link, mention or table cell in it.
 
     Hashes of commits, which GitHub links, and codes of emoji are not escaped.
     """
-    from markupsafe import Markup
-
-    if isinstance(text, Markup):
-        return text
-    shown = printable(one_line(str(text), limit))
+    shown = printable(one_line(text, limit))
     escaped = _MARKUP.sub(lambda mark: re.sub(r"(\D)", r"\\\1", mark[0]), shown)
-    return Markup(_REFERENCE.sub(r"\g<0>&#8203;", escaped.translate(_ENTITIES)))
-
-
-def plain_text(text: object, limit: int = 600) -> Markup:
-    """Return ``text`` on one line, in which nothing needs an escape."""
-    from markupsafe import Markup
-
-    if isinstance(text, Markup):
-        return text
-    return Markup(one_line(str(text), limit))
+    return _REFERENCE.sub(r"\g<0>&#8203;", escaped.translate(_ENTITIES))
 
 
 class SizeLimit:
@@ -105,20 +91,29 @@ def environment(template: str) -> Environment:
 def _environment(form: str) -> Environment:
     """Return the environment that escapes all text for a format, with the filters below."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
 
-    escape: Any = {"md": markdown_text, "txt": plain_text}.get(form)
+    # Of HTML and XML jinja2 itself escapes all text.
+    escape = {"md": markdown_text, "txt": one_line}.get(form)
+
+    def line(text: str, limit: int = _LONGEST) -> str:
+        return Markup(escape(text, limit)) if escape else one_line(str(text), limit)
+
+    def filled_in(value: object) -> object:
+        return value if isinstance(value, Markup) else line(str(value), _LONGEST_VALUE)
+
     made = Environment(
         loader=FunctionLoader(source if escape else _dense),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=escape,
+        finalize=filled_in if escape else None,
     )
     made.filters |= {
         "at": lambda value: f"{value:.1f}".removesuffix(".0"),
         "bound": formatting.bound,
-        "line": escape or (lambda text, limit=_LONGEST: one_line(str(text), limit)),
+        "line": line,
         "number": formatting.number,
         "p_value": formatting.p_value,
         "count_of": formatting.count,

@@ -392,9 +392,14 @@ class View:
     @property
     def correlations(self) -> list[tuple[Correlation, Correlation]]:
         """Pearson's and Spearman's correlation of each pair of figures that could be correlated."""
-        known = [one for one in self.run.correlations if one.r is not None]
-        pairs = {(one.x, one.y, one.over): dict[str, Correlation]() for one in known}
-        for one in known:
-            pairs[one.x, one.y, one.over][one.method] = one
-        both = [pair for pair in pairs.values() if len(pair) > 1]
-        return [(pair["pearson"], pair["spearman"]) for pair in both]
+        known = {
+            (one.x, one.y, one.over, one.method): one
+            for one in self.run.correlations
+            if one.r is not None
+        }
+        return [
+            (one, other)
+            for (x, y, over, method), one in known.items()
+            if method == "pearson"
+            and (other := known.get((x, y, over, "spearman"))) is not None
+        ]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pytest_kbrel.catalogue.verdicts import VERDICTS
 from pytest_kbrel.records import (
     CaseResult,
-    Change,
     GateResult,
     Judgement,
     MovedFact,
@@ -29,7 +28,7 @@ from pytest_kbrel.reports.view import View
 
 # From how many cases on one reason is told once; the figures of failed and open cases differ.
 _ALIKE = {"fail": 4, "inconclusive": 4}
-_LONGEST_QUESTION, _LONGEST_PROMPT, _LONGEST_ANSWER = 120, 160, 60
+_LONGEST_PROMPT, _LONGEST_ANSWER = 160, 60
 _FIGURES = re.compile(r"\d[\d.,]*")
 
 
@@ -76,33 +75,29 @@ def example(case: CaseResult, view: View) -> str:
     several cases one of theirs.
     """
     members = {(case.suite, member) for member in case.members}
-    of = [one for one in view.run.cases if (one.suite, one.id) in members]
+    cases = [one for one in view.run.cases if (one.suite, one.id) in members]
     gate = reasons.told_gate(case)
-    if gate is not None and (moved := moved_fact([case, *of], gate)) is not None:
+    if gate is not None and (moved := moved_fact([case, *cases], gate)) is not None:
         return f"such as, {moved_text(moved)}"
-    if case.lost:
-        (change,) = examples(case.lost, 1)
+    for change in examples(case.lost, 1):
         gained = f", {len(case.gained)} gained" if case.gained else ""
-        lost = count(len(case.lost), "fact")
-        return f"{lost} lost{gained}, such as: {change_text(change)}"
+        said = _said(
+            change.question, change.expected, change.old_answer, change.new_answer
+        )
+        return f"{count(len(case.lost), 'fact')} lost{gained}, such as: {said}"
     # What answers that decide nothing look like is told by any of them.
     labels = {"fail": ("wrong",), "invalid": ("wrong", "uninformative", "correct")}
-    wanted = labels.get(case.verdict, ())
-    shown = [of for label in wanted for of in case.table.rows if of.label == label][:1]
-    return "".join(
-        f"such as: {one_line(of.question, _LONGEST_QUESTION)} "
-        f"{answer_text(of.answer, _LONGEST_ANSWER)} {_right(of.expected)}"
-        for of in shown
-    )
+    for label in labels.get(case.verdict, ()):
+        for row in case.table.rows:
+            if row.label == label:
+                return f"such as: {_said(row.question, row.expected, row.answer)}"
+    return ""
 
 
 def moved_fact(cases: Iterable[CaseResult], gate: GateResult) -> MovedFact | None:
     """Return the fact that moved most what a gate is about; ``None`` of other figures than probabilities."""
-    facts = [
-        moved for case in cases for moved in case.moved if moved.metric == gate.metric
-    ]
-    by = [abs(moved.now - (moved.before or 0.0)) for moved in facts]
-    return facts[by.index(max(by))] if facts else None
+    facts = (of for case in cases for of in case.moved if of.metric == gate.metric)
+    return max(facts, key=lambda of: abs(of.now - (of.before or 0.0)), default=None)
 
 
 def moved_text(moved: MovedFact) -> str:
@@ -113,28 +108,25 @@ def moved_text(moved: MovedFact) -> str:
     """
     context, _, frame = moved.place.cell.partition(":")
     where = {"none": f"in frame {int(frame) + 1}", "positive": "after the right answer"}
-    expected = one_line(moved.expected.strip(), _LONGEST_ANSWER)
-    answer = answer_text(moved.place.answer, _LONGEST_ANSWER)
-    right = "" if expected.casefold() in answer.casefold() else f" (right: {expected})"
+    prompt = end_of(moved.place.prompt, _LONGEST_PROMPT)
+    right = one_line(moved.expected.strip(), _LONGEST_ANSWER)
     old = "" if moved.before is None else f"{number(moved.before)} to "
     return (
         f"{where.get(context, 'after a wrong context')}: "
-        f"{end_of(moved.place.prompt, _LONGEST_PROMPT)} {answer}{right}; "
-        f"probability of {expected} {number(moved.place.probability)}, "
+        f"{_said(prompt, moved.expected, moved.place.answer)}; "
+        f"probability of {right} {number(moved.place.probability)}, "
         f"{number(moved.anchor)} after the right answer; "
         f"its {metric_title(moved.column)} {old}{number(moved.now)}"
     )
 
 
-def change_text(change: Change) -> str:
-    """Return how the answer to a question changed: ``Where is Oslo? Norway → Peru``."""
-    old = answer_text(change.old_answer, _LONGEST_ANSWER)
-    new = answer_text(change.new_answer, _LONGEST_ANSWER)
-    known = change.expected.strip().casefold()
-    right = "" if known and known in old.casefold() else f" {_right(change.expected)}"
-    return f"{one_line(change.question, _LONGEST_QUESTION)} {old} → {new}{right}"
-
-
-def _right(expected: str) -> str:
-    text = expected_text(expected, _LONGEST_ANSWER)
-    return text if text.startswith("(") else f"(right: {text})"
+def _said(question: str, expected: str, *answers: str) -> str:
+    """Return what was said: ``Where is Oslo? Norway → Peru``, with the right answer where that is none."""
+    told = [answer_text(answer, _LONGEST_ANSWER) for answer in answers]
+    right = expected_text(expected, _LONGEST_ANSWER)
+    if right.casefold() in told[0].casefold():
+        right = ""
+    elif not right.startswith("("):
+        right = f"(right: {right})"
+    asked = one_line(question, _LONGEST_PROMPT)
+    return f"{asked} {' → '.join(told)} {right}".rstrip()

@@ -17,38 +17,26 @@ _FORMS = (("0.3", 40), (".3", 40), (".2", 40), (".2", 12))
 
 
 def table_lines(
-    group: Group,
-    verdicts: Sequence[str],
-    width: int,
-    *,
-    needed: Sequence[str] | None = None,
+    group: Group, verdicts: Sequence[str], width: int, *, needed: Sequence[str] = ()
 ) -> list[tuple[str, CaseResult | None]]:
     """Return the lines of a table, the heading first, each with the case it is about.
 
     ``verdicts`` are the words of the last column, one a case. Where the table is too wide, numbers have two
-    digits, then labels are cut, then differences and metrics left out, the last ones first. With ``needed``
-    other metrics give way before the differences do.
+    digits, then labels are cut, then metrics left out, those that are not ``needed`` and the last ones first.
     """
     width, names = min(width, WIDEST), group.metrics
     # MONITOR's figures stand only with those beside it.
-    first = (*(BESIDE["monitor"] if "monitor" in names else ()), *(needed or ()))
+    first = (*(BESIDE["monitor"] if "monitor" in names else ()), *needed)
     order = sorted(names, key=lambda name: name not in first)
-    fewer = [
-        [name for name in names if name in order[:most]]
-        for most in range(len(names))[::-1]
-    ]
-    layouts = [
-        *((form, True, label, names) for form, label in _FORMS),
-        *((".2", True, 18, some) for some in fewer[:-2] if needed is not None),
-        (".2", False, 16, names),
-        *((".2", False, 12, some) for some in fewer),
-    ]
+    layouts = [(form, label, order) for form, label in _FORMS]
+    layouts += [(".2", 18, order[:most]) for most in range(len(order))[::-1]]
+    layouts.append((".2", 12, []))
     rows: list[str] = []
-    for form, deltas, label, shown in layouts:
+    for form, label, shown in layouts:
         columns = [
             [group.row, *(fit(one_line(of, 200), label) for of in group.labels)],
             ["n", *(str(case.n) for case in group.cases)],
-            *(_metric_column(name, group, form, deltas=deltas) for name in shown),
+            *(_metric_column(name, group, form) for name in names if name in shown),
             ["verdict", *verdicts],
         ]
         # A paper does not say how many there were.
@@ -63,12 +51,11 @@ def table_lines(
     return list(zip(lines, (None, *group.cases), strict=True))
 
 
-def _metric_column(name: str, group: Group, form: str, *, deltas: bool) -> list[str]:
+def _metric_column(name: str, group: Group, form: str) -> list[str]:
     zero, digits = form == "0.3", int(form[-1])
     column = [metric(case, name) for case in group.cases]
-    figures = [(of.value, of.delta) if of else (None, None) for of in column]
-    values = [number(value, digits, zero=zero) for value, _ in figures]
-    moved = [signed(delta, digits, zero=zero) if deltas else "" for _, delta in figures]
+    values = [number(of.value if of else None, digits, zero=zero) for of in column]
+    moved = [signed(of.delta if of else None, digits, zero=zero) for of in column]
     if wide := max(map(cells, moved)):
         values = [
             f"{value} {pad(delta, wide, right=True)}"
