@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from itertools import chain
 from types import MappingProxyType
 
 from pytest_kbrel.catalogue import verdicts
@@ -68,36 +67,26 @@ def better(cases: Iterable[CaseResult], name: str) -> str:
     return next((value.better for value in values if value is not None), "")
 
 
-def key_metrics(case: CaseResult) -> tuple[str, ...]:
-    """Return the names of the headline metrics of this case, those it has."""
-    figures = {value.name: value.value for value in case.metrics}
-    gated = [gate.metric for gate in case.gates]
-    probe = probe_named(case.probe)
-    if probe is None or (case.aggregate and not probe.brief_overall):
-        return tuple(figures)
-    if case.aggregate:
-        return tuple(name for name in figures if name in (*probe.headlines, *gated))
-    # A column of zeros is left out: most judges' replies can all be parsed.
-    wanted = [
-        name
-        for name in probe.headline[probe.kind(case.slice)]
-        if name != "unparsable" or figures.get(name)
-    ]
-    # A gated metric is always shown.
-    return tuple(name for name in dict.fromkeys(wanted + gated) if name in figures)
-
-
 def key_figures(case: CaseResult) -> list[MetricValue]:
-    """Return the headline metrics of a case."""
+    """Return the headline metrics of a case, those it has; a gated metric is one."""
     values = {value.name: value for value in case.metrics}
-    return [values[name] for name in key_metrics(case)]
+    probe, gated = probe_named(case.probe), [gate.metric for gate in case.gates]
+    wanted = list(values)
+    if probe is not None and not case.aggregate:
+        wanted = [*probe.headline[probe.kind(case.slice)], *gated]
+    elif probe is not None and probe.brief_overall:
+        wanted = [name for name in values if name in (*probe.headlines, *gated)]
+    # A column of zeros is left out: most judges' replies can all be parsed.
+    if "unparsable" not in gated and not getattr(values.get("unparsable"), "value", 0):
+        wanted = [name for name in wanted if name != "unparsable"]
+    return [values[name] for name in dict.fromkeys(wanted) if name in values]
 
 
 def columns_of(
     cases: Iterable[CaseResult], probe: Probe | None
 ) -> tuple[list[str], list[str]]:
     """Return the key metrics of cases: those that tell most of the probe, and all."""
-    present = list(dict.fromkeys(chain.from_iterable(map(key_metrics, cases))))
+    present = list(dict.fromkeys(of.name for case in cases for of in key_figures(case)))
     first = probe.headlines if probe is not None else ()
     return [name for name in first if name in present], present
 

@@ -13,7 +13,7 @@ from pytest_kbrel.cli.compare.models import ComparedModel, FigureTable, run_sett
 from pytest_kbrel.cli.compare.pairing import PairedRun
 from pytest_kbrel.printing import format_table, pad, wrap
 from pytest_kbrel.records import NOT_KNOWN, CaseResult, Change, MetricValue
-from pytest_kbrel.reports import phrases, view
+from pytest_kbrel.reports import phrases
 from pytest_kbrel.reports.cases import case_title
 from pytest_kbrel.reports.changes import changed_facts, examples
 from pytest_kbrel.reports.comparison import Scatter
@@ -27,6 +27,7 @@ from pytest_kbrel.reports.formatting import (
     p_value,
     signed,
 )
+from pytest_kbrel.reports.view import key_figures
 from pytest_kbrel.serialization import to_wire
 
 SCHEMA_VERSION = 1
@@ -230,7 +231,8 @@ def _case_json(paired: PairedRun, case: CaseResult) -> dict[str, Any]:
 
 def _case_lines(paired: PairedRun, case: CaseResult, width: int) -> Iterator[str]:
     """Yield a case's figures that tell most or have gates, then what stands in the way, then its gates."""
-    shown = {*view.key_metrics(case), *(gate.metric for gate in case.gates)}
+    shown = {of.name for of in key_figures(case)}
+    shown |= {gate.metric for gate in case.gates}
     values = [value for value in case.metrics if value.name in shown]
     facts = max((value.paired for value in values), default=0)
     judged = case.gates or case.expired or case.verdict == "invalid"
