@@ -265,54 +265,38 @@ def rich():
     )
 
 
-MONITOR = (
-    "kept",
-    "anchor",
-    "cell:positive:0",
-    "cell:none:0",
-    "cell:none:1",
-    "cell:negative1:0",
-)
-ANSWERS = ("correct", "answered", "answer_prob")
-
-
-def outcome(fact, *values, expected="Asia"):
-    return Outcome(
-        fact_id=fact, question=f"Q{fact} <b>", expected=expected, answer="a", label="correct", values=values,
-        prompt_digest="d",
-    )  # fmt: skip
+def outcomes(columns, rows):
+    """A table of outcomes: the values of each fact, the first one the model's answer."""
+    columns = tuple(columns.split())
+    made = [
+        Outcome(
+            fact_id=f"P30:{at}",
+            question=f"Q{at} <b>",
+            expected="Asia",
+            answer="a",
+            label="correct",
+            values=values,
+            prompt_digest="d",
+        )
+        for at, values in enumerate(rows)
+    ]
+    return Table(columns=columns, rows=tuple(made))
 
 
 def monitored(shift=0.0):
     """Ten facts with anchors from 0.05 to 0.95, and one that was left out."""
-    rows = [
-        outcome(f"P30:{at}", 1.0, at / 10 + 0.05 + shift, 1.0, at % 2, 0.0, 1.0)
-        for at in range(10)
-    ]
-    return Table(
-        columns=MONITOR, rows=(*rows, outcome("out", 0.0, 0.99, 0.0, 0.0, 0.0, 0.0))
-    )
-
-
-def answered():
-    sure = (0.95, 0.95, 0.95, 0.95, 0.15, 0.15)
-    right = (1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
-    rows = [outcome(f"h{at}", right[at], 1.0, sure[at]) for at in range(6)]
-    return Table(columns=ANSWERS, rows=(*rows, outcome("missing", 0.0, 0.0, 0.5)))
+    rows = [(1.0, at / 10 + 0.05 + shift) for at in range(10)]
+    return outcomes("kept anchor", [*rows, (0.0, 0.99)])
 
 
 def with_facts(run):
     """The run with outcomes of a MONITOR case and of a Head-to-Tail case."""
     first, second, third, *rest = run.cases
-    return replace(
-        run,
-        cases=(
-            replace(first, table=monitored()),
-            second,
-            replace(third, table=answered()),
-            *rest,
-        ),
-    )
+    sure, right = (0.95, 0.95, 0.95, 0.95, 0.15, 0.15), (1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
+    rows = [(right[at], 1.0, sure[at]) for at in range(6)]
+    answered = outcomes("correct answered answer_prob", [*rows, (0.0, 0.0, 0.5)])
+    first, third = replace(first, table=monitored()), replace(third, table=answered)
+    return replace(run, cases=(first, second, third, *rest))
 
 
 def hostile():
