@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from pytest_kbrel.catalogue.probes import probe_named, reliability_slice
@@ -23,18 +24,10 @@ from pytest_kbrel.reports.view import View, key_figures
 
 # Figures over all slices of models of a paper, by name of the model and setting it was asked in.
 Published = Mapping[tuple[str, str], Mapping[str, float]]
-Shares = list[float | None]
+# Of a tenth of the probabilities: which, how many, their share of all, their mean, the share of right answers.
+Tenth = tuple[str | float | None, ...]
 # So many relations have a label: more hardly find a place.
 _MOST_LABELS = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tenth:
-    """A tenth of the probabilities: how many there are, their mean, and the share of right answers."""
-
-    n: int
-    mean: float
-    right: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +81,28 @@ def plots(
 ) -> dict[str, Any]:
     """Return what the plots draw, by name, empty where nothing is known.
 
-    ``baseline`` are its outcomes by node id. ``buckets``: (bucket, facts, shares of the run, of its baseline)
-    each; ``framing``: a point a relation; ``beside``: (setting, points) each; ``anchors`` (probabilities of
-    right answers) and ``answers`` (of the model's own): the tenths of the run, and of its baseline.
+    ``baseline`` are its outcomes by node id. ``buckets``: bucket, facts, shares of the run, those of its baseline; ``framing``: a point a relation; ``beside``: (setting, points) each; ``anchors`` (probabilities of
+    right answers) and ``answers`` (of the model's own): rows of their tenths, the baseline's share or right
+    ones last; ``traces``: (mean probability, share of right answers) of run and baseline.
     """
-    tables = {case.nodeid: case.table for case in view.slices if case.table.rows}
-    compared = [baseline[key] for key in tables if key in baseline]
-    both = (list(tables.values()), compared)
+    own = {case.nodeid: case.table for case in view.slices if case.table.rows}
+    both = list(own.values()), [baseline[key] for key in own if key in baseline]
+    anchors, old_anchors = (_tenths(of, "anchor") for of in both)
+    answers, old_answers = (_tenths(of, "answer_prob") for of in both)
     return {
         "buckets": list(_buckets(view)),
         "framing": _framing(view),
         "beside": list(_beside_published(view, published)),
-        "anchors": [_tenths(of, "anchor") for of in both],
-        "answers": [_tenths(of, "answer_prob") for of in both],
+        "anchors": [
+            (*now[:3], old[2]) for now, old in zip(anchors, old_anchors, strict=True)
+        ],
+        "answers": [
+            (*now[:2], *now[3:], old[4])
+            for now, old in zip(answers, old_answers, strict=True)
+        ],
+        "traces": [
+            [of[3:] for of in tenths if of[1]] for tenths in (answers, old_answers)
+        ],
     }
 
 
@@ -111,7 +113,7 @@ def _known(case: CaseResult, *names: str) -> list[MetricValue]:
     return known if len(known) == len(names) else []
 
 
-def _buckets(view: View) -> Iterator[tuple[str, int, Shares, Shares]]:
+def _buckets(view: View) -> Iterator[tuple[str | float | None, ...]]:
     """Yield right, wrong and missing answers by bucket, over all domains."""
     for bucket in BUCKETS:
         known = [
@@ -126,7 +128,7 @@ def _buckets(view: View) -> Iterator[tuple[str, int, Shares, Shares]]:
                 [_mean(known, at, of) for at in range(3)]
                 for of in ("value", "baseline")
             )
-            yield bucket, facts, now, before
+            yield bucket, facts, *now, *before
 
 
 def _mean(
@@ -193,7 +195,7 @@ def _beside_published(
 
 
 def _tenths(tables: Iterable[Table], name: str) -> list[Tenth]:
-    """Return the tenths from 0 to 1 of the probabilities in a column; empty without any."""
+    """Return the tenths from 0 to 1 of the probabilities in a column."""
     bins: list[list[tuple[float, float]]] = [[] for _ in range(10)]
     for table in tables:
         for row in table.rows:
@@ -203,12 +205,13 @@ def _tenths(tables: Iterable[Table], name: str) -> list[Tenth]:
             if known and values.get("answered", 1):
                 pair = values[name], values.get("correct", 1.0)
                 bins[min(9, max(0, int(10 * pair[0])))].append(pair)
-    tenths = [
-        Tenth(
-            n=len(of),
-            mean=sum(sure for sure, _ in of) / (len(of) or 1),
-            right=sum(right for _, right in of) / (len(of) or 1),
+    total = sum(map(len, bins))
+    return [
+        (
+            f"{at / 10:.1f} to {(at + 1) / 10:.1f}",
+            len(of),
+            len(of) / total if total else None,
+            *(map(fmean, zip(*of, strict=True)) if of else (None, None)),
         )
-        for of in bins
+        for at, of in enumerate(bins)
     ]
-    return tenths if any(bins) else []

@@ -31,8 +31,8 @@ class Plot:
 
     Without rows they are those of the points, of which the heads then name what they are, x and y.
 
-    Screen readers are told ``about``; ``x`` and ``y`` are the names of the axes. Drawn are ``bars``, (height,
-    title) each, that share the way from 0 to 1, then ``lines``, (style, spots) each, and ``points``, the first
+    Screen readers are told ``about``; ``x`` and ``y`` are the names of the axes. Drawn are ``bars``,
+    heights that share the way from 0 to 1, a row each, then ``lines``, (style, spots) each, and ``points``, the first
     on top. ``marks`` are those of an x axis that is not linear.
     """
 
@@ -44,7 +44,7 @@ class Plot:
     y: str = ""
     heads: Sequence[str]
     rows: Sequence[Sequence[str | float | None]] = ()
-    bars: Sequence[tuple[float, str]] = ()
+    bars: Sequence[float | None] = ()
     lines: Sequence[tuple[str, Sequence[Spot]]] = ()
     points: Sequence[Point] = ()
     marks: Marks = ()
@@ -55,7 +55,7 @@ class Plot:
         spots = [spot for _, spots in self.lines for spot in spots]
         spots += [at for one in self.points for at in (one.at, one.before) if at]
         if self.bars:
-            heights = [*(height for height, _ in self.bars), *(y for _, y in spots)]
+            heights = [*(of or 0.0 for of in self.bars), *(y for _, y in spots)]
             up = Scale(0, max(heights) or 1, _BOTTOM, _TOP)
             return Scale(0, 1, _LEFT, _RIGHT), up
         left, top = zip(*spots, strict=True)
