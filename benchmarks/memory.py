@@ -238,7 +238,7 @@ def make_suite(folder: Path, share: float, one: bool) -> tuple[int, list[str]]:
     (folder / "fktc.kb.yaml").write_text(
         f"suite: fktc\nfacts: [{files}]\nformat: fktc\n"
         "integrity: {empty: 1.0, answered: 0.0, repeated: 1.0, truncated: 1.0, below_random: allowed, "
-        "anchor_prob: 0}\n"
+        "anchor_prob: 0, first_token: 0.0}\n"
         f"monitor:\n{gates}"
     )
     return sum(counts.values()), texts

@@ -28,7 +28,6 @@ from pytest_kbrel import resources
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.probes import run_case
@@ -42,6 +41,7 @@ from pytest_kbrel.records import (
     Table,
 )
 from pytest_kbrel.suites import load_suite
+from tests.function_model import answers_of
 
 Variant = Literal["definition", "published"]
 METRICS = (
@@ -105,10 +105,7 @@ def case_of(file: Path | None, relation: str, facts: int) -> Case:
 def lines(case: Case, model: Model, variant: Variant, rounds: int) -> Iterator[str]:
     """Ask everything once, time the lists of requests in turns, and yield lines of the table."""
     exchanges: list[Exchange] = []
-    asker = DeduplicatingModel(model)
-    table = run_case(
-        case, lambda requests, to: asker.ask(requests), exchanges.extend
-    ).table
+    table = run_case(case, answers_of(model), exchanges.extend).table
     fact_ids = {row.fact_id for row in table.rows if row.values[0]}
     if not fact_ids:
         yield f"| {variant} | 0 |" + " – |" * 9
@@ -157,9 +154,9 @@ def figures(table: Table) -> dict[str, float]:
 
 
 def timed(model: Model, requests: Sequence[Request]) -> float:
-    """Return the seconds a fresh asker takes for the requests."""
+    """Return the seconds that the requests take."""
     start = time.perf_counter()
-    DeduplicatingModel(model).ask(requests)
+    answers_of(model)(requests)
     return time.perf_counter() - start
 
 

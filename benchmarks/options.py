@@ -23,8 +23,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -32,7 +31,6 @@ import transformers
 from speed_work import made, tasks
 
 from pytest_kbrel import resources
-from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.memory import bytes_a_token
@@ -48,6 +46,7 @@ from pytest_kbrel.records import (
     ScoreRequest,
 )
 from pytest_kbrel.suites import load_suite
+from tests.function_model import answers_of
 
 WAYS = {
     "default (sdpa, float32)": "",
@@ -177,12 +176,10 @@ def accuracy(given: argparse.Namespace) -> None:
     suite = load_suite(resources.suites() / "world.kb.yaml", limit=given.facts)
     responses: dict[str, dict[Request, Response]] = {}
     for dtype in ("float32", "bfloat16", "float16"):
-        asker = DeduplicatingModel(
-            load(parse_spec("reference", device="cpu", dtype=dtype))
-        )
+        model = load(parse_spec("reference", device="cpu", dtype=dtype))
         exchanges: list[Exchange] = []
         for case in suite.cases:
-            run_case(case, partial(answers, asker), exchanges.extend)
+            run_case(case, answers_of(model), exchanges.extend)
         responses[dtype] = {one.ask.request: one.response for one in exchanges}
     print(
         "| dtype | scored | largest difference, nats a text | in probability | texts | changed |"
@@ -229,13 +226,6 @@ def run_of(model: HfModel, name: str, facts: int) -> Callable[[], object]:
         GenerateRequest(prompt=prompt, max_new_tokens=12) for prompt in task.prompts
     ]
     return lambda: model.generate(asks)
-
-
-def answers(
-    asker: DeduplicatingModel, requests: Sequence[Request], to: str
-) -> Sequence[Response]:
-    """Return one model's answers, whoever is meant."""
-    return asker.ask(requests)
 
 
 def logs(answer: Scored) -> float:

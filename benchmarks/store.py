@@ -51,6 +51,7 @@ class ServedModel(ScriptedModel):
 PLAYED = ServedModel()
 MODEL = PLAYED.describe()
 LOOKED_UP = 2000
+Row = tuple[str, Request, Answer]
 
 
 def requests(count: int) -> Iterator[Request]:
@@ -63,10 +64,10 @@ def requests(count: int) -> Iterator[Request]:
             yield GenerateRequest(prompt=prompt, max_new_tokens=16)
 
 
-def answers(count: int) -> list[tuple[str, Answer]]:
+def answers(count: int) -> list[Row]:
     """Return responses with their keys."""
     draw, who = random.Random(0), digest_of(MODEL)
-    rows: list[tuple[str, Answer]] = []
+    rows: list[Row] = []
     for request in requests(count):
         tokens = tuple(draw.randrange(50_000) for _ in range(draw.randint(3, 5)))
         answer: Answer
@@ -87,19 +88,19 @@ def answers(count: int) -> list[tuple[str, Answer]]:
                 prompt_tokens=31,
                 prompt_digest=digest,
             )
-        rows.append((key_of(who, request), answer))
+        rows.append((key_of(who, request), request, answer))
     return rows
 
 
-def put(folder: Path, rows: Sequence[tuple[str, Answer]], at_once: int) -> None:
+def put(folder: Path, rows: Sequence[Row], at_once: int) -> None:
     """Put answers into a store, ``at_once`` in each transaction."""
     store = Store(folder)
     for start in range(0, len(rows), at_once):
-        store.put(rows[start : start + at_once], MODEL)
+        store.put(rows[start : start + at_once], MODEL, digest_of(MODEL))
     store.close()
 
 
-def put_by_two(folder: Path, rows: Sequence[tuple[str, Answer]]) -> None:
+def put_by_two(folder: Path, rows: Sequence[Row]) -> None:
     """Put answers by two processes at once, half of them each."""
     context = multiprocessing.get_context("fork")
     workers = [
@@ -112,14 +113,12 @@ def put_by_two(folder: Path, rows: Sequence[tuple[str, Answer]]) -> None:
         worker.join()
 
 
-def put_for_one_run(
-    folder: Path, rows: Sequence[tuple[str, Answer]], asked_requests: Sequence[Request]
-) -> None:
+def put_for_one_run(folder: Path, rows: Sequence[Row]) -> None:
     """Put answers of a served model, one at a time, each with what was asked."""
     store = Store(folder)
     session = begin(store, "run", PLAYED)
-    for row, request in zip(rows, asked_requests, strict=True):
-        session.put(store, [row], {row[0]: request})
+    for row in rows:
+        store.put([row], PLAYED.describe(), session.digest, with_requests=True)
     store.close()
 
 
@@ -132,7 +131,7 @@ def get(folder: Path, keys: Sequence[str]) -> None:
     """Look all answers up."""
     store = Store(folder)
     hits = sum(
-        len(store.get(keys[at : at + LOOKED_UP]))
+        len(store.get(keys[at : at + LOOKED_UP], digest_of(MODEL)))
         for at in range(0, len(keys), LOOKED_UP)
     )
     store.close()
@@ -156,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("count", type=int, nargs="?", default=100_000)
     count = parser.parse_args(arguments).count
     who, asked_requests, rows = digest_of(MODEL), list(requests(count)), answers(count)
-    keys = [key for key, _ in rows]
+    keys = [key for key, _, _ in rows]
     print(f"{count:,} responses, load {os.getloadavg()[0]:.1f}\n")
     print("| what | seconds of processor time | microseconds a response |")
     print("|---|--:|--:|")
@@ -180,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         get(folder / "shared", keys)
         say(
             "put one at a time for one run",
-            seconds(put_for_one_run, folder / "run", rows, asked_requests),
+            seconds(put_for_one_run, folder / "run", rows),
         )
         say("end that run", seconds(end_run, folder / "run"))
         size = (folder / "many" / FILE).stat().st_size

@@ -14,7 +14,6 @@ import argparse
 import dataclasses
 import math
 import statistics
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,7 +37,7 @@ from pytest_kbrel.records import (
     Table,
     TopTokens,
 )
-from pytest_kbrel.reports.spools import append_exchanges
+from pytest_kbrel.store.run_store import RunStore
 from pytest_kbrel.suites import load_suite
 
 SUITE, BLESSED = Path("suites/world.kb.yaml"), Path("baselines/reference")
@@ -147,12 +146,10 @@ def print_times(spec: str, name: str, facts: int | None, pairs: int) -> None:
 
     def seconds(case: Case) -> float:
         started = time.perf_counter()
-        with tempfile.TemporaryDirectory() as folder:
-            spool = Path(folder) / "responses.jsonl"
-            result = run_case(
-                case, answer, lambda exchanges: append_exchanges(spool, exchanges)
-            )
-            packed(dump_tables([(case.id, result.table)], texts=True))
+        store = RunStore()
+        result = run_case(case, answer, store.add)
+        packed(dump_tables([(case.id, result.table)], texts=True))
+        store.close()
         return time.perf_counter() - started
 
     seconds(without)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
+from pytest_kbrel.models.base import check_probabilities, check_size, responses_of
 from pytest_kbrel.models.scripted import ScriptedModel
 from pytest_kbrel.models.scripted.script import (
     Probabilities,
@@ -57,6 +58,19 @@ class FunctionModel(ScriptedModel):
 
     def close(self):
         self.closed = True
+
+
+def answers_of(model):
+    """Return what answers a probe's requests as a session does: checked, and equal ones asked once."""
+
+    def answer(requests, to=""):
+        responses = responses_of(model, list(dict.fromkeys(requests)))
+        return [
+            check_size(request, check_probabilities(responses[request]))
+            for request in requests
+        ]
+
+    return answer
 
 
 class Forgetful(FunctionModel):

@@ -269,9 +269,13 @@ ROOMS: dict[str, Room] = {
         "errors",
         "torch",
     ),
+    "store": Room(
+        "what is kept while a run is made, in one SQLite file that its processes share; its dump",
+        "errors outputs records serialization untrusted",
+    ),
     "reports": Room(
         "one file an output, each a function of a finished Run; nothing is computed here",
-        "catalogue errors outputs printing records resources serialization untrusted",
+        "catalogue errors outputs printing records resources serialization store untrusted",
         "jinja2",
     ),
     "settings": Room(
@@ -303,33 +307,29 @@ ROOMS: dict[str, Room] = {
         "catalogue errors judges metrics records resources",
     ),
     "evaluation": Room(
-        "who answers: parsed specs, the pool of models, helper models, few-shot examples",
-        "baselines catalogue errors gates metrics models probes records settings",
+        "who answers: parsed specs, the pool of models, recorded runs and their shards, few-shot examples",
+        "__init__ baselines bounds catalogue errors gates metrics models probes records reports settings store words",
     ),
     "planning": Room(
         "a dry run: requests, tokens, time and power of what would run",
         "baselines catalogue errors evaluation gates metrics models printing probes records "
         "reports settings stats",
-    ),
-    "replay": Room(
-        "a recorded run in place of models",
-        "__init__ baselines bounds errors evaluation models probes records reports serialization settings "
-        "untrusted words",
+        "numpy",
     ),
     "session": Room(
         "what pytest and kbrel merge share: asking and deciding a case, the run of a session, its files",
         "__init__ baselines bounds catalogue errors evaluation facts gates metrics models outputs planning "
-        "probes records replay reports resources serialization settings suites words",
+        "probes records reports resources serialization settings store suites words",
     ),
     "cli": Room(
         "the command kbrel, a module a subcommand",
-        "__init__ baselines bounds catalogue errors facts foreign gates judges metrics models "
-        "outputs printing records replay reports resources serialization session stats suites words",
+        "__init__ baselines bounds catalogue errors evaluation facts foreign gates judges metrics models "
+        "outputs printing records reports resources serialization session stats suites words",
     ),
     "plugin": Room(
         "pytest: hooks, flags, collection, fixtures, worker, controller, xdist",
         "__init__ baselines bounds catalogue errors evaluation facts gates models "
-        "outputs planning printing probes records replay reports serialization session settings suites words",
+        "outputs planning printing probes records reports serialization session settings store suites words",
         "pytest",
     ),
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.records import Exchange
-from pytest_kbrel.reports.responses import from_line
+from pytest_kbrel.store.lines import from_line
 
 
 def comparable(report: dict[str, Any]) -> dict[str, Any]:

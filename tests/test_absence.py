@@ -28,10 +28,11 @@ from pytest_kbrel.session.merge import merge
 from pytest_kbrel.session.run_builder import (
     SessionResults,
     build_run,
-    join_responses,
+    dump_responses,
     write_reports,
 )
 from pytest_kbrel.session.suite_changes import sharded_run
+from pytest_kbrel.store.run_store import RunStore
 from pytest_kbrel.suites import load_suite
 from tests.made_cases import made_options
 
@@ -122,18 +123,14 @@ def record(root: Path, model: str, shard: Shard | None = None) -> Run:
     )
     suites = [load_suite(root / PATH, nodeid_path=PATH)]
     results = SessionResults(suites=suites, shard=sharded_run(options, suites, root))
-    spool = root / "spools" / output.name
-    spool.mkdir(parents=True)
-    asker = CaseAsker(
-        options, root=root, spool_path=spool / "main.jsonl", suites=lambda: suites
-    )
+    asker = CaseAsker(options, root=root, store=RunStore(), suites=lambda: suites)
     for case in suites[0].cases:
         results.expected[f"{PATH}::{case.id}"] = None
         results.add(f"{PATH}::{case.id}", asker.ask_case(case))
     results.add_news(asker.pool.news())
-    asker.close()
     run = build_run(options, results)
-    assert not [*join_responses(run.cases, spool, output)]
+    assert not [*dump_responses(run.cases, asker.store, output)]
+    asker.close()
     return write_reports(run, output)
 
 

@@ -5,26 +5,32 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import json
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from operator import sub
 
+from pytest_kbrel import __version__
+from pytest_kbrel.baselines import helper_differences
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.errors import BudgetError, ModelError
-from pytest_kbrel.evaluation.answer_counts import AnswerCounts
+from pytest_kbrel.errors import BudgetError, KbrelError, ModelError, ResponseError
+from pytest_kbrel.evaluation.joined import names_of, read_runs
+from pytest_kbrel.evaluation.recorded_model import NOT_RECORDED, RecordedModel
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import MISSING
-from pytest_kbrel.models.base import Model, Spec
-from pytest_kbrel.models.cache.caching_model import (
-    CachingModel,
-    DeduplicatingModel,
-    new_counts,
+from pytest_kbrel.models.base import (
+    Model,
+    Spec,
+    check_probabilities,
+    check_size,
+    responses_of,
 )
+from pytest_kbrel.models.cache.caching_model import CachingModel, new_counts
 from pytest_kbrel.models.cache.session import CacheSession, RunLock
-from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.models.cache.store import Store, identity
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.records import (
     BASELINE,
@@ -35,7 +41,9 @@ from pytest_kbrel.records import (
     Response,
     record,
 )
+from pytest_kbrel.reports import RESPONSES
 from pytest_kbrel.settings import RULES, ParsedSpec, Settings
+from pytest_kbrel.store.run_store import AnswerCounts, RunStore
 
 # Model under test and baseline model, as ``Ask.to`` names them; all others are helper models.
 _OWN = ("", BASELINE)
@@ -64,45 +72,110 @@ class News:
 
 
 class ModelPool:
-    """Models of one process. ``to`` names a model as :class:`pytest_kbrel.records.Ask` does."""
+    """Models of one process, or of a recorded run. ``to`` names one as :class:`pytest_kbrel.records.Ask` does.
 
-    def __init__(self, settings: Settings) -> None:
+    A recorded model is never loaded; a helper model is where a reply of it is not recorded.
+    """
+
+    def __init__(self, settings: Settings, store: RunStore | None = None) -> None:
         self._settings = settings
-        self._askers: dict[str, DeduplicatingModel] = {}
+        self._store = store or RunStore()
+        # Each model by its name, what answers in its name, and those that are loaded.
         self._models: dict[str, Model] = {}
+        self._askers: dict[str, Model] = {}
+        self._live: dict[str, Model] = {}
         self._helpers: list[CachingModel] = []
         self._failed: set[str] = set()
+        # How models differ from those that other processes of the run opened first.
+        self._differing: dict[str, str] = {}
         self._load_seconds: dict[str, float] = {}
-        # Requests to the model under test by case, and those that a file of answers does not answer.
+        # Requests by case, and those to which no file of answers and no recorded run has a response.
         self._requests: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
+        # Recorded replies of helper models that were not told of yet.
+        self._replied = 0
         self._cache = CacheSession(settings.use_cache, settings.run)
         self._spent: dict[str, tuple[int, ...]] = {}
         self.counts = AnswerCounts()
         # The error of a model that all cases need, which cannot be opened or asked.
         self.unusable = ""
+        self.run = read_runs(settings.recorded) if settings.recorded else None
+        # None where the recorded responses could not be read.
+        self._is_loaded: bool | None = False
+        if self.run is not None:
+            self._models[""] = RecordedModel(self.run.model, self.run.notes)
+            if settings.baseline_model and self.run.base is not None:
+                self._models[BASELINE] = RecordedModel(self.run.base)
 
     def ask(
         self, requests: Sequence[Request], to: str, case: str = ""
     ) -> Sequence[Response]:
         """Return one response for each request, in order; ``case`` is the node id of the case that asks.
 
-        Raises ``ModelError``, which says where the user named the model if it is not the one under test.
+        What the store of the run has is not asked again; a request that failed is. Raises ``ModelError``,
+        which says where the user named the model if it is not the one under test, and ``ResponseError`` where
+        recorded responses cannot be read.
         """
+        self._load()
+        responses = dict(
+            zip(requests, self._store.find(case, to, requests), strict=True)
+        )
+        new = [request for request, response in responses.items() if response is None]
+        if self.run is not None:
+            if new and (why := self.run.unended.get(case)):
+                # A suite may allow a few facts without a response, and these were never asked.
+                raise ModelError(
+                    f"not decided, since the recorded run did not end this case: {why}"
+                )
+            self._replied += (len(responses) - len(new)) * (to not in _OWN)
         with self._naming(to):
-            if to not in self._askers:
-                self._askers[to] = DeduplicatingModel(self._caching(to))
             if to in _OWN:
                 self.counts.begin(case)
-            responses = self._askers[to].ask(requests)
-        if not to:
-            self._requests[case] += len(responses)
-            self._missing[case] += responses.count(MISSING)
-        return responses
+            if new:
+                responses |= self._answers(new, to, case, len(responses))
+        checked = [
+            check_size(request, check_probabilities(response))
+            for request in requests
+            if (response := responses[request]) is not None
+        ]
+        if not to or (to == BASELINE and self.run is not None):
+            self._requests[case] += len(checked)
+            self._missing[case] += sum(map(checked.count, (MISSING, NOT_RECORDED)))
+        return checked
+
+    def _answers(
+        self, new: Sequence[Request], to: str, case: str, total: int
+    ) -> dict[Request, Response]:
+        """Return the responses of a model to what it was not asked yet."""
+        try:
+            return responses_of(self._asker(to), new)
+        except KbrelError as error:
+            if to in _OWN or self.run is None or self.run.helper(to) is None:
+                raise
+            raise ModelError(
+                f"{len(new)} of {total} replies that {case} needs of {to} are not recorded in {self._folders}, "
+                f"so that it has to be asked: {error}"
+            ) from None
+
+    def _load(self) -> None:
+        if self.run is None or self._is_loaded:
+            return
+        if self._is_loaded is None:
+            raise ResponseError(
+                f"{self._folders}: the responses cannot be read; the first failure says why"
+            )
+        self._is_loaded = None
+        sources = [source.folder / RESPONSES for source in self.run.sources]
+        self._store.load(sources, self.run.lacks)
+        self._is_loaded = True
+
+    @property
+    def _folders(self) -> str:
+        return names_of(self._settings.recorded)
 
     def check_files(self) -> None:
         """Raise ``ModelError`` where a file of an opened checkpoint has changed."""
-        for to, model in self._models.items():
+        for to, model in self._live.items():
             with self._naming(to):
                 model.check_files()
 
@@ -115,24 +188,29 @@ class ModelPool:
 
     def base(self) -> Fingerprint | None:
         """Return the fingerprint of the baseline model, ``None`` without one."""
-        has_one = self._settings.baseline_model
-        return self._model(BASELINE).describe() if has_one else None
+        if not self._settings.baseline_model or (self.run and not self.run.base):
+            return None
+        return self._model(BASELINE).describe()
 
     def opened(self) -> tuple[tuple[str, Fingerprint], ...]:
-        """Return the fingerprints of all models opened so far, each with its name in ``Ask.to``."""
-        own = [(to, of.describe()) for to, of in self._models.items() if to in _OWN]
-        return (*own, *((helper.spec, helper) for helper in self.helpers()))
+        """Return the fingerprints of all models used so far, each with its name in ``Ask.to``."""
+        return tuple(
+            (to, of.describe() if to in _OWN else self.helper(to))
+            for to, of in sorted(self._models.items())
+        )
 
     def news(self) -> News:
         """Return what there is to tell since the last call."""
         seconds, engine = 0.0, ""
-        model = self._models.get("")
+        model = self._live.get("")
         if model is not None and model.describe().parameters:
             seconds, engine = self._load_seconds.get("", 0.0), model.engine
+        requested, reused = new_counts(self._helpers)
+        replied, self._replied = self._replied, 0
         return News(
             models=self.opened(),
             answered=self._cache.new_counts(),
-            helped=self._new_helper_counts(),
+            helped=(requested + replied, reused + replied),
             spent=tuple(self._new_spent()),
             cache_problem=self._cache.trouble,
             load_seconds=seconds,
@@ -142,9 +220,18 @@ class ModelPool:
 
     def _model(self, to: str) -> Model:
         with self._naming(to):
-            return self._opened(to)
+            return self._known(to)
+
+    def _known(self, to: str) -> Model:
+        if to not in self._models:
+            recorded = self.run.helper(to) if self.run is not None else None
+            self._models[to] = (
+                self._opened(to) if recorded is None else RecordedModel(recorded)
+            )
+        return self._models[to]
 
     def _opened(self, to: str) -> Model:
+        """Return a model that is loaded here."""
         settings = self._settings
         parsed = settings.specs.get(to)
         if to in self._failed:
@@ -152,7 +239,7 @@ class ModelPool:
             raise ModelError(
                 f"the model {name!r} could not be opened; the first failure says why"
             )
-        if to not in self._models:
+        if to not in self._live:
             started = time.perf_counter()
             try:
                 spec = (
@@ -160,22 +247,57 @@ class ModelPool:
                     if parsed is None
                     else parsed.get()
                 )
-                self._models[to] = registry.open_model(spec, threads=_threads())
+                self._live[to] = registry.open_model(spec, threads=_threads())
             except ModelError:
                 self._failed.add(to)
                 raise
             self._load_seconds[to] = time.perf_counter() - started
-        return self._models[to]
+            if why := self._difference(to, self._live[to].describe()):
+                self._differing[to] = why
+        if to in self._differing:
+            raise KbrelError(self._differing[to])
+        return self._live[to]
 
-    def _caching(self, to: str) -> CachingModel:
-        if to in _OWN:
-            model = self._cache.wrap(self._opened(to))
-            model.on_answers = self.counts.add
-            return model
-        folder = self._settings.use_cache
-        store = None if folder is None else Store(folder)
-        self._helpers.append(CachingModel(self._opened(to), store))
-        return self._helpers[-1]
+    def _difference(self, to: str, model: Fingerprint) -> str:
+        """Return in words how a model differs from that of the process that opened it first, ``""`` if not."""
+        now = identity(model)
+        first = json.loads(self._store.first_model(to, json.dumps(now)))
+        for key in (*first, *now):
+            if first.get(key) != now.get(key):
+                own = {"": "the model", BASELINE: "the baseline model"}
+                return (
+                    f"{own.get(to, to)} is not the same one in all workers: {key} "
+                    f"({first.get(key)!s:.12} and {now.get(key)!s:.12}); its files changed before all had "
+                    "read them: run again when nothing writes there, or gate a copy"
+                )
+        return ""
+
+    def _asker(self, to: str) -> Model:
+        """Return what answers in the name of a model: itself behind the cache, if it is loaded here."""
+        if to not in self._askers:
+            known = self._known(to)
+            if to not in _OWN:
+                live = self._opened(to)
+                if isinstance(known, RecordedModel):
+                    self._check_helper(live, known.describe())
+                folder = self._settings.use_cache
+                helper = CachingModel(live, None if folder is None else Store(folder))
+                self._helpers.append(helper)
+                self._askers[to] = helper
+            elif self.run is not None:
+                self._askers[to] = known
+            else:
+                self._askers[to] = caching = self._cache.wrap(known)
+                caching.on_answers = self.counts.add
+        return self._askers[to]
+
+    def _check_helper(self, live: Model, recorded: Fingerprint) -> None:
+        now = dataclasses.replace(live.describe(), spec=recorded.spec)
+        if differing := helper_differences("now and then", now, recorded):
+            raise ModelError(
+                f"it is not the model that was recorded: {differing[0]}; allowed: the same one, or one under "
+                "another name, which is then asked everything"
+            )
 
     @contextlib.contextmanager
     def _naming(self, to: str) -> Iterator[None]:
@@ -193,6 +315,9 @@ class ModelPool:
 
     def rendered(self, request: Request, case: str = "") -> str:
         """Return a prompt as the model under test reads it, empty where it cannot be rendered."""
+        if self.run is not None:
+            # Of a joined run it is that of the shard with the first fact.
+            return self.run.prompt(self._store.source_of(case, "", request), case)
         model = self.model()
         try:
             return model.rendered(request)
@@ -222,16 +347,10 @@ class ModelPool:
 
     def helpers(self) -> tuple[Fingerprint, ...]:
         """Return the fingerprints of all helper models used so far, by spec."""
-        return tuple(
-            dataclasses.replace(self._models[to].describe(), spec=to)
-            for to in sorted(self._models.keys() - {*_OWN})
-        )
-
-    def _new_helper_counts(self) -> tuple[int, int]:
-        return new_counts(self._helpers)
+        return tuple(of for to, of in self.opened() if to not in _OWN)
 
     def _new_spent(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        for to, model in self._models.items():
+        for to, model in self._live.items():
             if (usage := model.usage) is not None:
                 name = model.describe().spec
                 if to:
@@ -243,35 +362,63 @@ class ModelPool:
                 self._spent[to] = now
 
     def with_examples(self, case: Case) -> Case | None:
-        """Return the case with recorded few-shot examples, ``None`` where they have to be chosen."""
-        return None
+        """Return the case with recorded few-shot examples, ``None`` where they have to be chosen.
+
+        An encoder is not needed where a run was recorded.
+        """
+        if self.run is None or not (case.settings.encoder and sum(case.settings.shown)):
+            return None
+        from pytest_kbrel.probes.reliability.shots import shots_in
+
+        self._load()
+        nodeid = f"{case.suite}::{case.id}"
+        return shots_in(case, self._store.recorded(nodeid, "answer"))
 
     def recorded_looks(self, case: str) -> int | None:
         """Return how many looks a recorded run took at a case; ``None`` without a record of any."""
-        return None
+        return None if self.run is None else self.run.looks.get(case)
 
     def missing_responses(self, case: str) -> str:
-        """Return how many requests of a case a file of answers does not answer, in words; empty if all are.
+        """Return how many requests of a case have no response, and why, in words; empty if all have one.
 
-        Models that are asked answer all.
+        Models that are asked answer all; a file of answers and a recorded run may not.
         """
-        missing = self._missing[case]
+        missing, total = self._missing[case], self._requests[case]
         if not missing:
             return ""
+        if self.run is None:
+            return (
+                f"{missing} of {total} requests of this case have no answer in "
+                f"{self._settings.model.strip()}: type this command with --kb-export-requests=FILE to have them "
+                "written, and then give a folder with the answers of all rounds (--kb-model=answers/FOLDER); "
+                "allowed: the suites, facts and arguments with which the requests were written"
+            )
+        count = "all" if missing == total else f"{missing} of {total}"
+        head = f"{count} requests of this case are not among the responses recorded in {self._folders}"
+        if case not in self.run.cases:
+            return (
+                f"{head}: the recorded run did not ask this case; leave it out with -k as that run did, "
+                "or record a run with it"
+            )
+        versions = (
+            f"pytest-kbrel {self.run.kbrel_version} recorded it, this is {__version__}; "
+            if self.run.kbrel_version != __version__
+            else ""
+        )
         return (
-            f"{missing} of {self._requests[case]} requests of this case have no answer in "
-            f"{self._settings.model.strip()}: type this command with --kb-export-requests=FILE to have them "
-            "written, and then give a folder with the answers of all rounds (--kb-model=answers/FOLDER); "
-            "allowed: the suites, facts and arguments with which the requests were written"
+            f"{head}: {versions}the suite asks something else now than the run did (other facts, wordings, "
+            "settings, distractors or seed, or an answer that now counts as one where it counted as none "
+            "before); what a model was never asked can only be had by a run with --kb-model"
         )
 
     def close(self) -> None:
-        """Free the models and close the cache."""
+        """Free the models and close the cache and the store."""
         self._cache.close()
         for helper in self._helpers:
             helper.close_store()
-        for model in self._models.values():
+        for model in self._live.values():
             model.close()
+        self._store.close()
 
 
 def run_lock(settings: Settings) -> RunLock | None:

@@ -7,11 +7,10 @@ import pytest
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import announcements_of
 from pytest_kbrel.models.answers import ANSWERS
-from pytest_kbrel.models.cache.store import network_of
 from pytest_kbrel.models.registry import backend_of
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.options import is_meant
-from pytest_kbrel.plugin.output_folder import move_aside, spool_folder
+from pytest_kbrel.plugin.output_folder import move_aside
 from pytest_kbrel.plugin.preflight import check
 from pytest_kbrel.plugin.progress_reporter import ProgressReporter
 from pytest_kbrel.plugin.settings import read_settings
@@ -37,10 +36,9 @@ def start(config: pytest.Config) -> None:
     recorder = Recorder(config, settings, baseline)
     config.pluginmanager.register(recorder, "kbrel-recorder")
     if settings.from_run is None:
-        folder = spool_folder(settings.output_path, settings.run)
         reporter = ProgressReporter(
             config,
-            folder,
+            recorder.store,
             recorder.expected_requests,
             "; ".join(announcements_of(settings)),
         )
@@ -56,12 +54,9 @@ def start(config: pytest.Config) -> None:
 def may_share(config: pytest.Config, settings: Settings) -> bool:
     """Return True if the workers of a session may share cases: ask them ahead of the items, which then decide.
 
-    Where failures end the session or a case ends before all is asked, asking ahead would be for nothing. In
-    a network folder nothing tells that a worker has died.
+    Where failures end the session or a case ends before all is asked, asking ahead would be for nothing.
     """
     if settings.from_run is not None or settings.until_decided:
-        return False
-    if network_of(settings.output_path):
         return False
     is_asked = not any(
         backend_of(text) is ANSWERS

@@ -16,7 +16,7 @@ from _pytest.runner import runtestprotocol
 from pytest_kbrel.plugin.collection import is_shared
 from pytest_kbrel.plugin.fixtures import ahead_key, runner_key
 from pytest_kbrel.plugin.options import NEWS
-from pytest_kbrel.plugin.output_folder import ahead_mark, spool_folder
+from pytest_kbrel.plugin.output_folder import ahead_mark, store_path
 from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.serialization import dumps_compact
 
@@ -78,10 +78,10 @@ class AskAhead:
         if not suites:
             return
         settings = read_settings(session.config)
-        folder = spool_folder(settings.output_path, settings.run)
-        folder.mkdir(parents=True, exist_ok=True)
         worker = session.config.workerinput["workerid"]  # type: ignore[attr-defined]
-        mark = ahead_mark(folder, worker)
+        path = store_path(settings.output_path, settings.run)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mark = ahead_mark(path, worker)
         mark.touch()
         for item in suites.values():
             behind = NextItem.from_parent(session, name=item.name, nodeid=item.nodeid)

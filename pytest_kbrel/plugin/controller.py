@@ -22,7 +22,7 @@ from pytest_kbrel.baselines import (
     write_baseline,
 )
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.answer_counts import AnswerCounts, note_end
+from pytest_kbrel.evaluation.joined import names_of
 from pytest_kbrel.evaluation.model_pool import (
     News,
     announcements_of,
@@ -40,7 +40,7 @@ from pytest_kbrel.plugin.fixtures import (
 from pytest_kbrel.plugin.junit import complete_junit
 from pytest_kbrel.plugin.options import find_suites, is_on_command_line
 from pytest_kbrel.plugin.output_folder import (
-    SpoolDirectory,
+    RunFolder,
     ahead_mark,
     move_aside,
     move_back,
@@ -53,7 +53,6 @@ from pytest_kbrel.records import (
     CaseResult,
     Run,
 )
-from pytest_kbrel.replay.joined import names_of
 from pytest_kbrel.reports import add_to_job_page
 from pytest_kbrel.reports.cases import case_title
 from pytest_kbrel.reports.formatting import one_line
@@ -65,12 +64,12 @@ from pytest_kbrel.session.run_builder import (
     baseline_of_session,
     build_run,
     decide_aggregates,
-    join_responses,
-    without_figures,
+    dump_responses,
     write_reports,
 )
 from pytest_kbrel.session.suite_changes import changed_suites, lost_cases, sharded_run
 from pytest_kbrel.settings import RULES, Settings
+from pytest_kbrel.store.run_store import AnswerCounts, RunStore
 from pytest_kbrel.words import in_suite
 
 UNWRITTEN = "the reports could not be written: "
@@ -93,12 +92,13 @@ class Recorder:
         self._results = SessionResults()
         self._finished = False
         self._run: Run | None = None
-        self._joined = self._written = False
+        self._dumped = self._written = False
         self._page_problem = ""
         # The folder of a baseline written by this run.
         self._blessed: Path | None = None
         self._run_lock = run_lock(settings)
-        self._spool_directory = SpoolDirectory(settings.output_path, settings.run)
+        self._run_folder = RunFolder(settings.output_path, settings.run)
+        self.store = RunStore(self._run_folder.store_path)
         self._termination = Termination()
         self._began = self._collected = self._set_aside = False
         self._uncollected = self._interrupted = False
@@ -156,20 +156,19 @@ class Recorder:
             raise pytest.UsageError(str(error)) from None
         changed = changed_suites(settings, results.suites)
         results.notes |= dict.fromkeys(changed)
-        self._spool_directory.start()
+        self._run_folder.start()
 
     def add_news(self, news: News) -> None:
         """Add what a worker tells of its models, with an item or at its end."""
-        self._note_models(news)
         self._results.add_news(news)
 
     def note_down(self, worker_id: str) -> None:
         """Note that a worker has ended, which then asks nothing any more."""
-        note_end(self._spool_directory.folder / f"{worker_id}{worker.COUNTS_SUFFIX}")
+        self.store.end_counting(worker_id)
 
     def asked_ahead(self, worker_id: str) -> bool:
         """Return True if a worker has died while it asked ahead of its items."""
-        return ahead_mark(self._spool_directory.folder, worker_id).exists()
+        return ahead_mark(self._run_folder.store_path, worker_id).exists()
 
     def pytest_report_header(self) -> list[str]:
         """Return the models of the run, and remarks about model arguments without effect."""
@@ -197,7 +196,7 @@ class Recorder:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Remove the responses of killed runs; begin if the arguments name suites."""
         self._session = session
-        self._spool_directory.clear()
+        self._run_folder.clear()
         if find_suites(self._config):
             self.begin()
 
@@ -240,28 +239,18 @@ class Recorder:
             # pytest keeps all reports to the end.
             report.kbrel = ""  # type: ignore[attr-defined]
             wire: dict[str, Any] = json.loads(text)
-            news = from_wire(News, wire["news"])
-            mixed = self._note_models(news)
             if wire["results"]:
                 # Until now nobody knew of a worker's test that requests fixtures while it runs.
                 self.begin()
                 self.mark_active()
-                self._spool_directory.start()
-                self._results.add_news(news)
+                self._run_folder.start()
+                self.add_news(from_wire(News, wire["news"]))
             for result in wire["results"]:
                 decided = from_wire(CaseResult, result)
                 # With a case that ends the session come others of its suite, which are not run any more.
                 item = decided.nodeid if in_suite(report.nodeid) else report.nodeid
-                self._results.add(
-                    item, without_figures(decided, mixed) if mixed else decided
-                )
+                self._results.add(item, decided)
         self._results.note(report)
-
-    def _note_models(self, news: News) -> str:
-        """Note the models of a worker; return in words how they differ from those of other workers."""
-        if mixed := self._results.note_models(news.models):
-            self._results.problems[mixed] = None
-        return mixed
 
     @pytest.hookimpl(specname="pytest_runtest_logreport", trylast=True)
     def pytest_stop_at_unusable_model(self, report: pytest.TestReport) -> None:
@@ -327,7 +316,7 @@ class Recorder:
             or self._results.cases
             or self._stopped_collecting(session)
         ):
-            with self._spool_directory.alone():
+            with self._run_folder.alone():
                 ended = self._finish(session)
         elif self._set_aside and (
             self._collected or session.exitstatus == pytest.ExitCode.USAGE_ERROR
@@ -339,7 +328,8 @@ class Recorder:
             self._unmeasured = True
             if session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
-        self._spool_directory.end()
+        self.store.close()
+        self._run_folder.end()
         if self._run_lock is not None:
             self._run_lock.release(ended=ended)
 
@@ -379,12 +369,12 @@ class Recorder:
                 self.add_news(runner.pool.news())
         if self._termination.arrived:
             self._results.problems[TERMINATED] = None
-        run = self._attempt(self._join, self._make_run(), UNWRITTEN)
+        run = self._attempt(self._dump, self._make_run(), UNWRITTEN)
         ended = self._note_resumed(session, run)
         run = self._make_run()
         if self._settings.baseline_update:
             run = self._attempt(self._bless, run)
-        if self._joined:
+        if self._dumped:
             run = self._attempt(self._write, run, UNWRITTEN)
         complete_junit(
             self._config,
@@ -402,12 +392,12 @@ class Recorder:
             self._results.problems[f"{what}{error}"] = None
             return self._make_run()
 
-    def _join(self, run: Run) -> Run:
-        """Join the responses, which a baseline needs too."""
-        spools, output = self._spool_directory.folder, self._settings.output_path
-        problems = join_responses(run.cases, spools, output)
+    def _dump(self, run: Run) -> Run:
+        """Write the responses, which a baseline needs too."""
+        output = self._settings.output_path
+        problems = dump_responses(run.cases, self.store, output)
         self._results.problems |= dict.fromkeys(problems)
-        self._joined = True
+        self._dumped = True
         return run
 
     def _bless(self, run: Run) -> Run:
@@ -465,7 +455,7 @@ class Recorder:
 
     def expected_requests(self) -> tuple[Mapping[str, int], Mapping[str, str]]:
         """Return the requests, at most, and titles of the cases, by node id; empty before collection."""
-        from pytest_kbrel.planning.case_cost import requests_of
+        from pytest_kbrel.planning.requests import requests_of
 
         models, shard = 2 if self._settings.baseline_model else 1, self._settings.shard
         asked = {

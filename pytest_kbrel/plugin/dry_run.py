@@ -9,7 +9,6 @@ import abc
 import dataclasses
 import functools
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from shlex import quote
@@ -31,6 +30,7 @@ from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, Case, Suite
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.settings import RULES, ParsedSpec, Settings
+from pytest_kbrel.store.run_store import RunStore
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.answers.model import AnswersModel
@@ -128,7 +128,7 @@ class Planner(DryRun):
     def use(self, cases: list[Case], suites: list[Suite]) -> Iterator[str]:
         """Plan the cases."""
         from pytest_kbrel.planning.plan import make_plan
-        from pytest_kbrel.planning.render import UNLIMITED, plan_lines
+        from pytest_kbrel.planning.render import plan_lines
 
         plan = make_plan(
             suites,
@@ -137,11 +137,7 @@ class Planner(DryRun):
             self._baseline,
             estimated=self._config.get_verbosity() <= 0,
         )
-        terminal: Any = self._config.pluginmanager.getplugin("terminalreporter")
-        # A file may have lines of any width.
-        is_seen = terminal is not None and terminal.isatty
-        width = shutil.get_terminal_size().columns if is_seen else UNLIMITED
-        yield from plan_lines(plan, width)
+        yield from plan_lines(plan)
 
 
 class Exporter(DryRun):
@@ -186,7 +182,8 @@ class Exporter(DryRun):
         """Write each request of the cases that has no answer once; without one no file is made."""
         from pytest_kbrel.probes import run_case
 
-        pool = ModelPool(self._settings)
+        store = RunStore()
+        pool = ModelPool(self._settings, store)
         retrieval = Retrieval(self._config.rootpath, self._settings.judge_args)
         names: set[str] = set()
         stream: TextIO
@@ -210,7 +207,7 @@ class Exporter(DryRun):
                     run_case(
                         retrieval.with_examples(retrieval.with_distractors(case)),
                         functools.partial(pool.ask, case=f"{case.suite}::{case.id}"),
-                        lambda exchanges: None,
+                        store.add,
                     )
         except OSError as error:
             raise KbrelError(f"requests cannot be written: {error}") from None

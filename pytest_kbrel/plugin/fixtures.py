@@ -195,7 +195,7 @@ def attach(
     news = News()
     if runner is not None:
         # What an item without results was asked is told with the next one's.
-        news = runner.pool.news() if results else News(models=runner.pool.opened())
+        news = runner.pool.news() if results else News()
         if report.failed and runner.pool.unusable:
             why = replace_surrogates(runner.pool.unusable)
             report.kbrel_unusable = why  # type: ignore[attr-defined]

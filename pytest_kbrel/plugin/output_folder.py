@@ -1,10 +1,11 @@
-"""The folder of a run's reports: spool files of the responses until they are joined, and previous reports."""
+"""The folder of a run's reports: where the store of a run is while it runs, and previous reports."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +15,12 @@ import pytest
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.cache.store import Lock, is_held, network_of
 from pytest_kbrel.reports import PREVIOUS, REPORT, REPORT_FILES
+from pytest_kbrel.store.run_store import FILE
 
 PARTS = ".parts"
 _ALIVE = ".alive"
 _WRITING = "writing.lock"
-# Seconds after which spool files without a lock count as those of a dead run.
+# Seconds after which a folder without a lock counts as that of a dead run.
 _OLD = 86400.0
 # Bytes at the beginning of a report that say what it is.
 _HEAD = 4096
@@ -26,33 +28,37 @@ _HEAD = 4096
 _PATIENCE = 60.0
 
 
-def spool_folder(output: Path, run: str) -> Path:
-    """Return the folder of a run's spool files, below the folder ``output`` of its reports."""
-    return output / PARTS / run
+def store_path(output: Path, run: str) -> Path:
+    """Return the file of a run's store, in a folder of its own below the folder ``output`` of its reports.
 
-
-def ahead_mark(folder: Path, worker: str) -> Path:
-    """Return the file in the folder of spool files that is there while a worker asks ahead of its items."""
-    return folder / f"{worker}.ahead"
-
-
-class SpoolDirectory:
-    """The spool files of one run, beside those of other runs that write their reports to the same folder.
-
-    Without locks (on a network file system), spool files count as in use for a day.
+    On a network file system, where processes cannot share a file, it is in the machine's own folder for
+    temporary files.
     """
+    if network_of(output):
+        return Path(tempfile.gettempdir(), f"kbrel-{run}", FILE)
+    return output / PARTS / run / FILE
+
+
+def ahead_mark(path: Path, worker: str) -> Path:
+    """Return the file beside the store at ``path`` that is there while a worker asks ahead of its items."""
+    return path.with_name(f"{worker}.ahead")
+
+
+class RunFolder:
+    """The folder of one run's store, beside those of other runs that write their reports to the same folder."""
 
     def __init__(self, output: Path, run: str) -> None:
         self._all = output / PARTS
-        self.folder = spool_folder(output, run)
+        self.store_path = store_path(output, run)
+        self._folder = self.store_path.parent
         self._lock: Lock | None = None
 
     def clear(self) -> None:
-        """Remove the spool files of killed runs, not those of active ones."""
+        """Remove the folders of killed runs, not those of active ones."""
         if not self._all.is_dir():
             return
         for path in list(self._all.iterdir()):
-            if path.is_dir() and path != self.folder:
+            if path.is_dir() and path != self._folder:
                 with contextlib.suppress(StoreError, OSError):
                     _clear(path)
 
@@ -62,7 +68,7 @@ class SpoolDirectory:
             return
         with contextlib.suppress(StoreError, OSError):
             self._all.mkdir(parents=True, exist_ok=True)
-            lock = Lock(_alive(self.folder))
+            lock = Lock(_alive(self._folder))
             if lock.take(1.0):
                 self._lock = lock
 
@@ -81,13 +87,13 @@ class SpoolDirectory:
             writing.free()
 
     def end(self) -> None:
-        """Remove the spool files of this run."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the folder of this run."""
+        shutil.rmtree(self._folder, ignore_errors=True)
         if self._lock is not None:
             self._lock.free()
         self._lock = None
         with contextlib.suppress(OSError):
-            _alive(self.folder).unlink(missing_ok=True)
+            _alive(self._folder).unlink(missing_ok=True)
             if {path.name for path in self._all.iterdir()} <= {_WRITING}:
                 (self._all / _WRITING).unlink(missing_ok=True)
                 self._all.rmdir()

@@ -18,6 +18,7 @@ from pytest_kbrel.baselines import (
 )
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, nearest
+from pytest_kbrel.evaluation.joined import read_runs
 from pytest_kbrel.evaluation.model_pool import helper_spec
 from pytest_kbrel.facts.located import nearest_file
 from pytest_kbrel.models.arguments import public
@@ -43,7 +44,6 @@ from pytest_kbrel.plugin.options import (
 )
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, Case, Suite, is_published
-from pytest_kbrel.replay.joined import read_runs
 from pytest_kbrel.reports import PREVIOUS, REPORT
 from pytest_kbrel.settings import FACTS, RULES, Settings
 from pytest_kbrel.words import NO_CACHE

@@ -6,8 +6,8 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from pytest_kbrel.evaluation.answer_counts import AnswerCounts
 from pytest_kbrel.reports.formatting import one_line
+from pytest_kbrel.store.run_store import AnswerCounts
 
 # The rate is that of so many seconds.
 _WINDOW = 60.0

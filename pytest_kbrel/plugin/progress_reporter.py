@@ -8,16 +8,14 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.evaluation.answer_counts import AnswerCounts, read_counts
 from pytest_kbrel.plugin.fixtures import runner_key, uses_model
 from pytest_kbrel.plugin.progress import Progress, duration
 from pytest_kbrel.plugin.status_line import Mode, StatusLine
-from pytest_kbrel.plugin.worker import COUNTS_SUFFIX
 from pytest_kbrel.printing import printable
+from pytest_kbrel.store.run_store import AnswerCounts, RunStore
 
 # Requests and titles, by node id.
 Expected = tuple[Mapping[str, int], Mapping[str, str]]
@@ -31,18 +29,18 @@ class ProgressReporter:
     def __init__(
         self,
         config: pytest.Config,
-        folder: Path,
+        store: RunStore,
         expected: Callable[[], Expected],
         loading: str,
     ) -> None:
-        """``folder`` is where workers count their answers.
+        """``store`` is that of the run, in which workers count their answers.
 
         ``expected`` returns how many requests each case has at most, and what the cases are called: both
         empty as long as nobody knows.
         ``loading`` says what is loaded before the first request.
         """
         self._config = config
-        self._folder = folder
+        self._store = store
         self._expected = expected
         self._loading = loading
         self._progress = Progress()
@@ -59,12 +57,7 @@ class ProgressReporter:
         """Return the counts of this process, or of all workers."""
         if (runner := self._config.stash.get(runner_key, None)) is not None:
             return [runner.pool.counts]
-        with contextlib.suppress(OSError):
-            paths = sorted(
-                path for path in self._folder.iterdir() if path.suffix == COUNTS_SUFFIX
-            )
-            return [counts for counts in map(read_counts, paths) if counts is not None]
-        return []
+        return self._store.counts()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(

@@ -14,7 +14,9 @@ import pytest
 from pytest_kbrel.baselines import is_there
 from pytest_kbrel.bounds import shown
 from pytest_kbrel.errors import KbrelError, nearest
+from pytest_kbrel.evaluation.joined import read_runs
 from pytest_kbrel.evaluation.model_pool import with_specs
+from pytest_kbrel.evaluation.recorded_run import RecordedRun
 from pytest_kbrel.plugin.options import (
     FLAGS,
     Flag,
@@ -29,8 +31,6 @@ from pytest_kbrel.plugin.options import (
 from pytest_kbrel.plugin.shard import read_shard
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Shard, ShardBy
-from pytest_kbrel.replay.joined import read_runs
-from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.reports import PREVIOUS
 from pytest_kbrel.session.recorded_settings import recorded_values
 from pytest_kbrel.settings import Settings

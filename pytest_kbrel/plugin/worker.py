@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import pytest
 
-from pytest_kbrel.evaluation.answer_counts import AnswerCounts
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep
 from pytest_kbrel.evaluation.model_under_test import ModelUnderTest
 from pytest_kbrel.plugin import collection
 from pytest_kbrel.plugin.options import SHARING
-from pytest_kbrel.plugin.output_folder import spool_folder
+from pytest_kbrel.plugin.output_folder import store_path
 from pytest_kbrel.records import Case, CaseResult, Suite
 from pytest_kbrel.session.case_asker import CaseAsker
 from pytest_kbrel.settings import Settings
+from pytest_kbrel.store.run_store import AnswerCounts, RunStore
 from pytest_kbrel.words import in_suite
-
-COUNTS_SUFFIX = ".counts"
-"""Ending of the file in which a worker counts its answers, beside that of its responses."""
 
 
 class CaseRunner(CaseAsker):
@@ -27,18 +25,17 @@ class CaseRunner(CaseAsker):
     def __init__(self, session: pytest.Session, settings: Settings) -> None:
         config = session.config
         sent = getattr(config, "workerinput", {})
-        worker = sent.get("workerid", "main")
         super().__init__(
             settings,
             root=config.rootpath,
-            spool_path=spool_folder(settings.output_path, settings.run)
-            / f"{worker}.jsonl",
+            store=RunStore(store_path(settings.output_path, settings.run)),
             suites=lambda: suites_of(
                 config, [item.nodeid for item in session.items], settings
             ),
         )
         if sent:
-            self.pool.counts = AnswerCounts(self.spool_path.with_suffix(COUNTS_SUFFIX))
+            publish = functools.partial(self.store.count, sent["workerid"])
+            self.pool.counts = AnswerCounts(publish=publish)
         if SHARING in sent:
             from pytest_kbrel.plugin.preflight import selected
             from pytest_kbrel.session.units import units_of

@@ -61,7 +61,7 @@ def report_dict(run: Run) -> dict[str, Any]:
         "comparisons": _comparisons(run),
         "environment": dict(sorted(run.environment)),
         "settings": dict(sorted(run.settings)),
-        "cases": [_case(case) for case in ordered(run)],
+        "cases": [case_wire(case) for case in ordered(run)],
         "aggregates": {
             kind: dict(
                 named_apart(
@@ -119,7 +119,8 @@ def _by_name(records: Iterable[Part | MetricValue]) -> dict[str, Any]:
     return named
 
 
-def _case(case: CaseResult) -> dict[str, Any]:
+def case_wire(case: CaseResult) -> dict[str, Any]:
+    """Return what a report says of a case."""
     return {
         "id": case.nodeid,
         **{key: getattr(case, key) for key in _CASE_KEYS},

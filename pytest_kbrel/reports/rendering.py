@@ -119,6 +119,7 @@ def _environment(form: str) -> Environment:
         "count_of": formatting.count,
         "signed": formatting.signed,
         "answer": formatting.answer_text,
+        "end": formatting.end_of,
         "expected": formatting.expected_text,
         "lines": prompt_lines,
         "meaning": meaning,

@@ -10,7 +10,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from pytest_kbrel.catalogue import verdicts
-from pytest_kbrel.catalogue.probes import PROBES, Probe, probe_named
+from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.records import (
     CaseResult,
@@ -82,15 +82,6 @@ def key_figures(case: CaseResult) -> list[MetricValue]:
     return [values[name] for name in dict.fromkeys(wanted) if name in values]
 
 
-def columns_of(
-    cases: Iterable[CaseResult], probe: Probe | None
-) -> tuple[list[str], list[str]]:
-    """Return the key metrics of cases: those that tell most of the probe, and all."""
-    present = list(dict.fromkeys(of.name for case in cases for of in key_figures(case)))
-    first = probe.headlines if probe is not None else ()
-    return [name for name in first if name in present], present
-
-
 def named_apart(
     figures: Iterable[tuple[str, CaseResult, float | None]],
 ) -> list[tuple[str, float | None]]:
@@ -158,26 +149,24 @@ class View:
                 if probe_named(case.probe) is probe
                 and (probe is None or probe.kind(case.slice) == kind)
             ]
-            labels = [relation_title(case.slice, case.label) for case in cases]
-            if several:
-                labels = [
-                    f"{label} ({case.suite.removesuffix('.kb.yaml')})"
-                    for label, case in zip(labels, cases, strict=True)
-                ]
-            title = probe.title if probe else "Tests in Python"
-            first, present = columns_of(cases, probe)
+            # A run of another tool has tasks, and nothing is known of its model.
+            row, title = (
+                ("test", "Tests in Python") if self.run.model else ("task", "Tasks")
+            )
+            first: tuple[str, ...] = ()
+            if probe is not None:
+                row, title, first = "slice", probe.title, probe.headlines
+                title += f", {kind}" if probe.kinds[1:] else ""
+            names = dict.fromkeys(of.name for case in cases for of in key_figures(case))
+            shown = [*filter(names.__contains__, first), *names]
+            labels = [
+                relation_title(case.slice, case.label)
+                + (f" ({case.suite.removesuffix('.kb.yaml')})" if several else "")
+                for case in cases
+            ]
+            metrics = tuple(dict.fromkeys(shown))
             if cases:
-                made.append(
-                    Group(
-                        row="slice" if probe else "test",
-                        title=f"{title}, {kind}"
-                        if probe and probe.kinds[1:]
-                        else title,
-                        metrics=tuple(dict.fromkeys([*first, *present])),
-                        cases=tuple(cases),
-                        labels=tuple(labels),
-                    )
-                )
+                made.append(Group(row, title, metrics, tuple(cases), tuple(labels)))
         return tuple(made)
 
     @cached_property

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
+import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,13 +35,13 @@ from pytest_kbrel.records import (
     Table,
     facts_asked,
 )
-from pytest_kbrel.replay.replay_pool import ReplayPool
-from pytest_kbrel.reports.spools import append_exchanges
+from pytest_kbrel.serialization import dumps_compact, from_wire
 from pytest_kbrel.settings import RULES, Settings
+from pytest_kbrel.store.run_store import RunStore
 
 if TYPE_CHECKING:
     from pytest_kbrel.gates import Comparison
-    from pytest_kbrel.session.units import Unit, UnitFolder, UnitResult
+    from pytest_kbrel.session.units import Unit, UnitResult
 
 # Gets exchanges, and by a keyword whether they are the baseline model's.
 Keep = Callable[..., None]
@@ -58,16 +58,13 @@ class CaseAsker:
         settings: Settings,
         *,
         root: Path,
-        spool_path: Path,
+        store: RunStore,
         suites: Callable[[], Sequence[Suite]],
     ) -> None:
-        """``root`` is the folder of the node ids, ``spool_path`` the file that the responses are added to.
-
-        ``suites`` returns all suites of the session.
-        """
+        """``root`` is the folder of the node ids; ``suites`` returns all suites of the session."""
         self.settings = settings
-        self.pool = pool_for(settings)
-        self.spool_path = spool_path
+        self.store = store
+        self.pool = ModelPool(settings, store)
         self._root = root
         self._retrieval = Retrieval(root, settings.judge_args)
         self._baseline: Baseline | None = None
@@ -99,10 +96,9 @@ class CaseAsker:
         self._check_scorable(case)
         prepared = self._prepared(case)
         decide = self._decided if self.settings.shard is None else self._share
-        with self._keeping():
-            parts = self._results_of_units(case)
-            spent = sum(part.seconds for part in parts)
-            result = decide(prepared, parts)
+        parts = self._results_of_units(case)
+        spent = sum(part.seconds for part in parts)
+        result = decide(prepared, parts)
         return dataclasses.replace(
             result,
             requests=sum(part.requests for part in parts),
@@ -120,7 +116,7 @@ class CaseAsker:
         self.pool.base()
         part = part_of(case, facts_asked(case, self.settings.shard))
         if part.facts and not parts:
-            parts.append(self._asked(part, self._spool))
+            parts.append(self._asked(part, self._keeper()))
         bases = [part.base for part in parts if part.base is not None]
         asked = [*(part.own for part in parts), *bases]
         errors = tuple(error for of in asked for error in of.errors)
@@ -130,12 +126,12 @@ class CaseAsker:
         """Return the decided case; what is asked for it is added to ``parts``, unless all was."""
         from pytest_kbrel.gates import (
             Outcomes,
+            all_decided,
             decide_case,
-            is_decided,
             with_looks_told,
             with_moved_facts,
         )
-        from pytest_kbrel.probes import parts_of, whole_result
+        from pytest_kbrel.probes import part_of, whole_result
         from pytest_kbrel.probes.monitor.cells import prompt_in
 
         facts = {fact.id: fact for fact in case.facts}
@@ -146,11 +142,10 @@ class CaseAsker:
         is_asked = bool(parts)
         looks = self.looks(case)
         prefixes = [self._prefix(case, look) for look in looks]
-        for look, asked, part in zip(
-            looks, prefixes, parts_of(case, _news(prefixes)), strict=True
-        ):
+        news = [part_of(case, facts) for facts in _news(prefixes)]
+        for look, asked, part in zip(looks, prefixes, news, strict=True):
             if not is_asked:
-                parts.append(self._asked(part, self._spool))
+                parts.append(self._asked(part, self._keeper()))
             order = asked.facts if look else ()
             result = whole_result([part.own for part in parts], order)
             comparison, base = self.comparison(case.suite), NO_TABLE
@@ -167,7 +162,7 @@ class CaseAsker:
             self._open_helpers(case)
             outcomes = Outcomes(table=result.table, errors=result.errors, looks=look)
             decided = decide_case(asked, outcomes, comparison)
-            if is_decided(decided) or look is looks[-1]:
+            if all_decided(decided.gates) or look is looks[-1]:
                 break
         missing = self.pool.missing_responses(decided.nodeid)
         return dataclasses.replace(
@@ -209,7 +204,6 @@ class CaseAsker:
             prompt=prompt,
             requests=count,
             seconds=time.perf_counter() - started,
-            models=self.pool.opened(),
         )
 
     def ask_units(self, suite: str) -> None:
@@ -236,52 +230,52 @@ class CaseAsker:
         Raises ``KbrelError`` where no answers can be had.
         """
         from pytest_kbrel.probes import part_of
+        from pytest_kbrel.session.units import claim
 
-        folder, prepared = self._unit_folder(case), None
+        prepared, nodeid = None, f"{case.suite}::{case.id}"
         facts = facts_asked(case, self.settings.shard)
-        with self._keeping():
-            for unit in units:
-                with folder.claim(unit) as writer:
-                    if writer is None:
-                        continue
-                    self._check_scorable(case)
-                    prepared = prepared or self._prepared(case)
-                    of = facts[unit.first : unit.first + unit.size]
-                    writer.finish(self._asked(part_of(prepared, of), writer.keep))
+        for unit in units:
+            with claim(self.store, nodeid, unit) as is_mine:
+                if not is_mine:
+                    continue
+                self._check_scorable(case)
+                prepared = prepared or self._prepared(case)
+                of = facts[unit.first : unit.first + unit.size]
+                result = self._asked(part_of(prepared, of), self._keeper(unit))
+                self.store.finish(nodeid, unit.first, dumps_compact(result))
 
-    def _unit_folder(self, case: Case) -> UnitFolder:
-        from pytest_kbrel.session.units import UnitFolder
+    def _keeper(self, unit: Unit | None = None) -> Keep:
+        """Return what stores the exchanges of a part of a case, round by round."""
+        from pytest_kbrel.session.units import unit_place
 
-        return UnitFolder(self.spool_path.parent, f"{case.suite}::{case.id}")
+        rounds = [0, 0]
+
+        def keep(exchanges: Sequence[Exchange], *, of_base: bool = False) -> None:
+            place = "" if unit is None else unit_place(unit, of_base, rounds[of_base])
+            rounds[of_base] += 1
+            self.store.add(exchanges, place)
+
+        return keep
 
     def _results_of_units(self, case: Case) -> list[UnitResult]:
         """Return the results of a case that processes share, none for another case.
 
-        Units that nobody has asked are asked, and those that others ask are waited for. Raises ``KbrelError``
-        where files of units cannot be read, and where processes had other models.
+        Units that nobody has asked are asked, and those that others ask are waited for.
         """
-        from pytest_kbrel.session.worker_models import difference
+        from pytest_kbrel.session.units import UnitResult
 
-        units = self.units.get(f"{case.suite}::{case.id}")
+        nodeid = f"{case.suite}::{case.id}"
+        units = self.units.get(nodeid)
         if not units:
             return []
-        folder = self._unit_folder(case)
         self._claim(case, units)
-        while not all(map(folder.is_asked, units)):
+        while len(self.store.asked_units(nodeid)) < len(units):
             time.sleep(_PAUSE)
             self._claim(case, units)
-        try:
-            results = [folder.result(unit) for unit in units]
-        except ValueError as error:
-            raise KbrelError(
-                f"{self.spool_path.parent}: what was asked for {case.id} cannot be read: {error}"
-            ) from None
-        # A worker that decides no case has no report that says what it loaded.
-        models = [one for result in results for one in result.models]
-        if mixed := difference({}, models):
-            raise KbrelError(mixed)
-        folder.copy_exchanges(self.spool_path)
-        return results
+        return [
+            from_wire(UnitResult, json.loads(text))
+            for text in self.store.results(nodeid)
+        ]
 
     def _check_scorable(self, case: Case) -> None:
         if PROBES[case.probe].scored and (why := self.pool.unscorable()):
@@ -377,18 +371,6 @@ class CaseAsker:
             case, facts=first_drawn(case.facts, look.asked, case.seed, case.cluster)
         )
 
-    def _spool(self, exchanges: Sequence[Exchange], *, of_base: bool = False) -> None:
-        append_exchanges(self.spool_path, exchanges)
-
-    @contextlib.contextmanager
-    def _keeping(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise KbrelError(
-                f"{self.spool_path.parent}: responses cannot be kept: {error}"
-            ) from None
-
 
 def _news(prefixes: Sequence[Case]) -> list[tuple[Fact, ...]]:
     """Return the facts that each of these growing parts of a case adds to the one before."""
@@ -397,12 +379,3 @@ def _news(prefixes: Sequence[Case]) -> list[tuple[Fact, ...]]:
         news.append(tuple(fact for fact in prefix.facts if fact.id not in asked))
         asked |= {fact.id for fact in prefix.facts}
     return news
-
-
-def pool_for(settings: Settings) -> ModelPool:
-    """Return the model pool for these settings: real models, or a recorded run."""
-    return (
-        ModelPool(settings)
-        if settings.from_run is None
-        else ReplayPool(settings, settings.recorded)
-    )

@@ -6,16 +6,15 @@ import dataclasses
 import datetime
 import gc
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_kbrel.baselines import Baseline, check_published
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation.joined import read_runs, runs_in
 from pytest_kbrel.evaluation.model_pool import with_specs
+from pytest_kbrel.evaluation.recorded_run import RecordedRun
 from pytest_kbrel.records import Run, Suite
-from pytest_kbrel.replay.joined import read_runs, runs_in
-from pytest_kbrel.replay.recorded_run import RecordedRun
 from pytest_kbrel.session.case_asker import CaseAsker
 from pytest_kbrel.session.recorded_settings import recorded_values
 from pytest_kbrel.session.run_builder import (
@@ -23,11 +22,12 @@ from pytest_kbrel.session.run_builder import (
     baseline_of_session,
     build_run,
     decide_aggregates,
-    join_responses,
+    dump_responses,
     write_reports,
 )
 from pytest_kbrel.session.suite_changes import changed_suites, lost_cases
 from pytest_kbrel.settings import Settings
+from pytest_kbrel.store.run_store import RunStore
 from pytest_kbrel.words import in_suite
 
 
@@ -53,14 +53,12 @@ def merge(
     results = SessionResults(
         suites=suites, notes=dict.fromkeys(changed_suites(settings, suites))
     )
-    with tempfile.TemporaryDirectory(prefix="kbrel-") as parts:
-        spool = Path(parts) / "main.jsonl"
-        asker = CaseAsker(settings, root=root, spool_path=spool, suites=lambda: suites)
-        try:
-            compared = _decide(asker, recorded, results, root)
-        finally:
-            asker.close()
-        return _reported(settings, results, compared, Path(parts)), settings
+    asker = CaseAsker(settings, root=root, store=RunStore(), suites=lambda: suites)
+    try:
+        compared = _decide(asker, recorded, results, root)
+        return _reported(asker, results, compared), settings
+    finally:
+        asker.close()
 
 
 def _spare_collections() -> None:
@@ -174,19 +172,17 @@ def _decide(
 
 
 def _reported(
-    settings: Settings,
-    results: SessionResults,
-    compared: Baseline | None,
-    parts: Path,
+    asker: CaseAsker, results: SessionResults, compared: Baseline | None
 ) -> Run:
     from pytest_kbrel.gates import unsound_suites
 
+    settings = asker.settings
     run = build_run(settings, results, compared)
-    joined = join_responses(run.cases, parts, settings.output_path)
+    unrecorded = dump_responses(run.cases, asker.store, settings.output_path)
     problems = (
         *unsound_suites(results.cases.values()),
         *results.lost.values(),
-        *joined,
+        *unrecorded,
     )
     failed = any(
         case.verdict in settings.failing and not case.waived for case in run.cases

@@ -31,7 +31,6 @@ from pytest_kbrel.records import (
     Table,
     facts_asked,
 )
-from pytest_kbrel.reports.spools import append_exchanges
 from pytest_kbrel.session.case_asker import NO_TABLE, CaseAsker
 from pytest_kbrel.suites.gates import as_gate
 
@@ -169,8 +168,7 @@ def _measured(
 
 def keep_asked(asker: CaseAsker, model: ModelUnderTest, fact_id: str = "") -> None:
     """Keep what was asked since it was last kept, so that the run can be decided again without the model."""
-    append_exchanges(
-        asker.spool_path,
+    asker.store.add(
         [
             Exchange(
                 case=model.case,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_kbrel.bounds import FLAG_SEED, TOP_K, limit_value
-from pytest_kbrel.replay.recorded_run import RecordedRun
+from pytest_kbrel.evaluation.recorded_run import RecordedRun
 from pytest_kbrel.settings import RULES
 from pytest_kbrel.words import budget_value
 

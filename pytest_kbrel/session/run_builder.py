@@ -23,6 +23,7 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import family_size
+from pytest_kbrel.evaluation.joined import names_of
 from pytest_kbrel.evaluation.model_pool import News
 from pytest_kbrel.models.openai.usage import cost_of
 from pytest_kbrel.outputs import new_file, write_text
@@ -37,7 +38,6 @@ from pytest_kbrel.records import (
     ShardedRun,
     Suite,
 )
-from pytest_kbrel.replay.joined import names_of
 from pytest_kbrel.reports import (
     OUTCOMES,
     PAGE,
@@ -48,10 +48,9 @@ from pytest_kbrel.reports import (
 )
 from pytest_kbrel.reports.json_report import write_json
 from pytest_kbrel.reports.markdown import summary_markdown
-from pytest_kbrel.reports.spools import join_spools
 from pytest_kbrel.session.page import page_of
-from pytest_kbrel.session.worker_models import difference
 from pytest_kbrel.settings import Settings
+from pytest_kbrel.store.run_store import RunStore
 from pytest_kbrel.words import NO_CACHE, in_suite
 
 if TYPE_CHECKING:
@@ -96,9 +95,6 @@ class SessionResults:
     load_seconds: float = 0.0
     engines: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
-    # The models of the worker that told of them first, and whether others had other ones.
-    first_models: dict[str, Fingerprint] = field(default_factory=dict)
-    mixed: bool = False
 
     @property
     def helpers(self) -> dict[str, Fingerprint]:
@@ -129,12 +125,6 @@ class SessionResults:
         """Add a decided case that ``item`` reported."""
         self.cases[result.nodeid] = result
         self.cases_of.setdefault(item, []).append(result.nodeid)
-
-    def note_models(self, models: Iterable[tuple[str, Fingerprint]]) -> str:
-        """Note the models of a worker; return in words how they differ from those of other workers."""
-        mixed = difference(self.first_models, models)
-        self.mixed = self.mixed or bool(mixed)
-        return mixed
 
     def add_news(self, news: News) -> None:
         """Add what a worker tells of its models."""
@@ -322,8 +312,7 @@ def build_run(
     run = Run(
         kbrel_version=__version__,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        # Of mixed models nobody knows which one gave a recorded response: the run cannot be replayed.
-        model=None if results.mixed else results.fingerprints.get(""),
+        model=results.fingerprints.get(""),
         environment=tuple(sorted(_environment(settings, results).items())),
         settings=tuple(sorted(_settings(settings).items())),
         cases=with_family([cases[nodeid] for nodeid in sorted(cases)]),
@@ -374,17 +363,12 @@ def _compared(
     return (len(compared), len(asked | compared)) if compared else None
 
 
-def join_responses(
-    cases: Sequence[CaseResult], parts: Path, directory: Path
+def dump_responses(
+    cases: Sequence[CaseResult], store: RunStore, directory: Path
 ) -> Iterator[str]:
-    """Join the workers' responses in ``parts`` into one file in ``directory``; yield problems in words."""
+    """Write the responses of a run into a file in ``directory``; yield in words what is not there."""
     directory.mkdir(parents=True, exist_ok=True)
-    order = [case.nodeid for case in cases]
-    spools = sorted(parts.glob("*.jsonl"))
-    torn, counts = join_spools(spools, directory / RESPONSES, order)
-    if torn:
-        workers = ", ".join(path.stem for path in torn)
-        yield f"the last response of {workers} is torn and left out"
+    counts = store.dump(directory / RESPONSES, [case.nodeid for case in cases])
     for case in cases:
         # A case that ran again has more.
         if (recorded := counts[case.nodeid]) < case.requests:
@@ -409,14 +393,6 @@ def write_reports(run: Run, directory: Path, baseline: Baseline | None = None) -
     write_text(directory / PAGE, page_of(run, baseline, directory), force=True)
     write_text(directory / SUMMARY, summary_markdown(run), force=True)
     return run
-
-
-def without_figures(result: CaseResult, why: str) -> CaseResult:
-    """Return a decided case without its measurement, ``invalid`` for the reason ``why``."""
-    begun = _undecided(result.nodeid, why, begun=True)
-    return replace(
-        begun, probe=result.probe, slice=result.slice, requests=result.requests
-    )
 
 
 def _undecided(nodeid: str, why: str, *, begun: bool) -> CaseResult:

@@ -1,4 +1,4 @@
-"""Units of work: chunks of facts of a case that one process claims, asks, and keeps in files for the others.
+"""Units of work: chunks of facts of a case that one process claims and asks for all.
 
 All processes cut the same cases into the same units. A unit is held by a lock file while it is asked: the
 kernel frees it when its process dies, and another process claims the unit again.
@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
-import os
-import shutil
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.models.cache.store import Lock
-from pytest_kbrel.planning.case_cost import cost_of
+from pytest_kbrel.planning.requests import cost_of
 from pytest_kbrel.probes import chunk_size
 from pytest_kbrel.probes.base import ProbeResult
-from pytest_kbrel.records import Case, Exchange, Fingerprint, Shard, facts_asked, record
-from pytest_kbrel.reports.spools import append_exchanges
-from pytest_kbrel.serialization import dumps_compact, from_wire
+from pytest_kbrel.records import Case, Shard, facts_asked, record
+from pytest_kbrel.store.run_store import RunStore
 
 # A case is cut finer than in chunks if it costs more than this share of what each worker has to do.
 _LARGE = 0.1
@@ -33,7 +28,6 @@ _UNITS_OF_A_WORKER = 16
 _LEAST_FACTS = 16
 # How many workers may die at a unit before it is not asked again.
 _TRIES = 2
-_RESULT, _EXCHANGES = ".result", ".exchanges"
 
 
 @record
@@ -50,8 +44,7 @@ class UnitResult:
     """What a process got for a unit of a case.
 
     ``base`` is the result of the baseline model, ``prompt`` the first prompt as the model read it,
-    ``seconds`` how long it took. ``requests`` are those to the model under test and its helpers. ``models``
-    are those of the process, by their names in ``Ask.to``.
+    ``seconds`` how long it took. ``requests`` are those to the model under test and its helpers.
     """
 
     own: ProbeResult
@@ -59,7 +52,6 @@ class UnitResult:
     prompt: str
     requests: int
     seconds: float
-    models: tuple[tuple[str, Fingerprint], ...]
 
 
 def units_of(
@@ -110,113 +102,43 @@ def _cut(
         first = stop
 
 
-class UnitFolder:
-    """Files of the units of one case (a node id) in ``folder``, which all workers of the session share.
+@contextlib.contextmanager
+def claim(store: RunStore, case: str, unit: Unit) -> Iterator[bool]:
+    """Claim a unit of a case (a node id) and hold it; False where it is asked, or another process holds it.
 
-    A unit's files are complete or not there: of a killed worker's unit none is read.
+    Raises :class:`KbrelError` where workers have died at it, and where the store or the lock fails.
     """
-
-    def __init__(self, folder: Path, case: str) -> None:
-        self._case = case
-        digest = hashlib.blake2b(case.encode(), digest_size=8).hexdigest()
-        self._prefix = folder / f"unit-{digest}"
-
-    @contextlib.contextmanager
-    def claim(self, unit: Unit) -> Iterator[UnitWriter | None]:
-        """Claim a unit: hold it, and give the writer of its files; ``None`` where it is asked or held.
-
-        Raises :class:`KbrelError` where workers have died at it, ``OSError`` and as :class:`Lock` does.
-        """
-        self._prefix.parent.mkdir(parents=True, exist_ok=True)
-        lock, begun = Lock(self._path(unit, ".lock")), self._path(unit, ".begun")
-        if self.is_asked(unit) or not lock.take():
-            yield None
+    if unit.first in store.asked_units(case):
+        yield False
+        return
+    assert store.path is not None
+    digest = hashlib.blake2b(case.encode(), digest_size=8).hexdigest()
+    lock = Lock(store.path.with_name(f"unit-{digest}-{unit.first}.lock"))
+    if not lock.take():
+        yield False
+        return
+    try:
+        if unit.first in store.asked_units(case):
+            yield False
             return
+        if store.begin(case, unit.first) >= _TRIES:
+            last = unit.first + unit.size
+            raise KbrelError(
+                f"{_TRIES} workers died while they asked facts {unit.first + 1} to {last} of {case}"
+            )
         try:
-            if self.is_asked(unit):
-                yield None
-                return
-            self._begin(unit, begun)
-            try:
-                yield UnitWriter(self._prefix, unit)
-            except Exception:
-                begun.unlink()
-                raise
-            begun.unlink()
-        finally:
-            lock.free()
-
-    def _begin(self, unit: Unit, begun: Path) -> None:
-        """Count that a worker begins; one that dies leaves its count."""
-        with begun.open("ab") as stream:
-            if stream.tell() >= _TRIES:
-                last = unit.first + unit.size
-                raise KbrelError(
-                    f"{_TRIES} workers died while they asked facts {unit.first + 1} to "
-                    f"{last} of {self._case}"
-                )
-            stream.write(b".")
-
-    def is_asked(self, unit: Unit) -> bool:
-        """Return True if a process has asked the unit."""
-        return self._path(unit, _RESULT).exists()
-
-    def result(self, unit: Unit) -> UnitResult:
-        """Return the result of a unit that was asked; raises ``OSError`` or ``ValueError``."""
-        data = json.loads(self._path(unit, _RESULT).read_bytes())
-        return from_wire(UnitResult, data)
-
-    def copy_exchanges(self, spool: Path) -> None:
-        """Append the exchanges of all units to a spool file, in the order in which the whole case has them.
-
-        Raises ``OSError``.
-        """
-        with spool.open("ab") as stream:
-            for path in sorted(
-                self._prefix.parent.glob(f"{self._prefix.name}-*{_EXCHANGES}")
-            ):
-                with path.open("rb") as unit:
-                    shutil.copyfileobj(unit, stream)
-
-    def _path(self, unit: Unit, ending: str) -> Path:
-        return _path(self._prefix, f"{unit.first:08}{ending}")
+            yield True
+        except Exception:
+            store.give_up(case, unit.first)
+            raise
+    finally:
+        lock.free()
 
 
-class UnitWriter:
-    """Writer of the files of one unit.
+def unit_place(unit: Unit, of_base: bool, at: int) -> str:
+    """Return the place of what was asked in round ``at`` of a unit.
 
     A case is asked in chunks and a chunk in rounds, and the baseline model after the model under test: sorted
-    by name, the files of all units have the order of the whole case.
+    by their places, the exchanges of all units have the order of the whole case.
     """
-
-    def __init__(self, prefix: Path, unit: Unit) -> None:
-        self._prefix, self._unit = prefix, unit
-        self._rounds = [0, 0]
-        self._written: dict[Path, Path] = {}
-
-    def keep(self, exchanges: Sequence[Exchange], *, of_base: bool = False) -> None:
-        """Write the exchanges of one round; raises ``OSError``."""
-        at, unit = self._rounds[of_base], self._unit
-        self._rounds[of_base] += 1
-        new = self._new(
-            f"{of_base:d}-{unit.chunk:06}-{at:04}-{unit.first:08}{_EXCHANGES}"
-        )
-        new.unlink(missing_ok=True)
-        append_exchanges(new, exchanges)
-
-    def finish(self, result: UnitResult) -> None:
-        """Write the result, and with it make the unit known; raises ``OSError``."""
-        self._new(f"{self._unit.first:08}{_RESULT}").write_text(dumps_compact(result))
-        for own, path in self._written.items():
-            os.replace(own, path)
-
-    def _new(self, ending: str) -> Path:
-        """Return what a file of the unit is called until the unit is finished."""
-        path = _path(self._prefix, ending)
-        own = path.with_name(f"{path.name}.{os.getpid()}")
-        self._written[own] = path
-        return own
-
-
-def _path(prefix: Path, ending: str) -> Path:
-    return prefix.with_name(f"{prefix.name}-{ending}")
+    return f"{of_base:d}-{unit.chunk:06}-{at:04}-{unit.first:08}"

@@ -23,9 +23,9 @@ from pytest_kbrel.records import (
     ScoreRequest,
     Table,
 )
-from pytest_kbrel.reports.responses import to_line
 from pytest_kbrel.session.page import page_of
 from pytest_kbrel.session.run_builder import write_reports
+from pytest_kbrel.store.lines import to_line
 from tests.reports.conftest import case, metric, rich
 
 COLUMNS = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.errors import ModelError
+from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation import model_pool
 from pytest_kbrel.evaluation.model_pool import (
     ModelPool,
@@ -19,6 +19,7 @@ from pytest_kbrel.evaluation.model_pool import (
 )
 from pytest_kbrel.models import registry
 from pytest_kbrel.records import BASELINE, GenerateRequest
+from pytest_kbrel.store.run_store import RunStore
 from tests.function_model import FunctionModel
 from tests.made_cases import made_options
 
@@ -121,7 +122,7 @@ def test_the_model_under_test_and_the_one_it_is_compared_with_are_opened_once_ea
     assert [one.spec for one in pool.helpers()] == ["hf/a/j"]
     # What the run's own models gave and what helping models gave is threads_given apart.
     told, again = pool.news(), pool.news()
-    assert (told.answered, told.helped) == ((2, 0), (1, 0))
+    assert (told.answered, told.helped) == ((3, 0), (1, 0))
     assert (again.answered, again.helped) == ((0, 0), (0, 0))
     pool.close()
     assert all(model.closed for model in opened)
@@ -242,25 +243,48 @@ class Changed:
 
 
 @pytest.mark.parametrize(
-    ("text", "from_run", "message", "unusable"),
+    ("text", "message", "unusable"),
     [
-        ("", None, "config.json changed", True),
-        (BASELINE, None, "--kb-baseline-model: config.json changed", True),
-        ("hf/judge", None, "--kb-judge: config.json changed", True),
+        ("", "config.json changed", True),
+        (BASELINE, "--kb-baseline-model: config.json changed", True),
+        ("hf/judge", "--kb-judge: config.json changed", True),
         # Not all cases have their distractors written.
-        ("hf/writer", None, "distractors_from: config.json changed", False),
-        # A recorded run has answers without it.
-        ("hf/judge", Path("run"), "--kb-judge: config.json changed", False),
+        ("hf/writer", "distractors_from: config.json changed", False),
     ],
 )
 def test_a_change_of_any_models_files_is_told_with_its_place(
-    text: str, from_run: Path | None, message: str, unusable: bool
+    text: str, message: str, unusable: bool
 ) -> None:
-    made = ModelPool(made_options(judge="hf/judge", from_run=from_run))
+    made = ModelPool(made_options(judge="hf/judge"))
     made.check_files()
     model: Any = FunctionModel()
     model.check_files = Changed().check
-    made._models |= {"": FunctionModel(), text: model}
+    made._live |= {"": FunctionModel(), text: model}
     with pytest.raises(ModelError) as raised:
         made.check_files()
     assert (str(raised.value), made.unusable) == (message, message if unusable else "")
+
+
+@pytest.mark.parametrize(
+    ("to", "who"),
+    [("", "the model"), (BASELINE, "the baseline model"), ("hf/judge", "hf/judge")],
+)
+def test_a_process_whose_model_is_not_that_of_the_first_has_no_answers_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str, who: str
+) -> None:
+    names = iter(("one", "other"))
+    monkeypatch.setattr(
+        registry, "open_model", lambda spec, **how: FunctionModel(name=next(names))
+    )
+    options = made_options(model="hf/a/m", baseline_model="hf/a/b")
+    first, second = (
+        ModelPool(options, RunStore(tmp_path / "run.sqlite")) for _ in range(2)
+    )
+    assert answer_text(first, to) == "unsure"
+    says = (
+        rf"^{who} is not the same one in all workers: weights \(.* and .*\); its files"
+    )
+    for _ in range(2):
+        with pytest.raises(KbrelError, match=says):
+            second.ask([ASK], to)
+    assert (second.opened(), second.unusable) == ((), "")

@@ -29,14 +29,9 @@ from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.scripted.script import read_script
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from pytest_kbrel.reports.json_report import read_report
+from pytest_kbrel.store.run_store import RunStore
 from pytest_kbrel.untrusted import LINE, MIB
-from tests.replay.test_recorded_responses import (
-    ASKED,
-    exchange,
-    generated,
-    record,
-    recorded,
-)
+from tests.store.test_run_store import WHAT, loaded, said
 
 DEEP = "[" * 100_000 + "]" * 100_000
 LEVELS = "nested more than 100 levels deep; allowed: at most 100"
@@ -54,7 +49,7 @@ def facts_of(form: str) -> Callable[[Path], object]:
 
 
 def responses(path: Path) -> object:
-    return recorded(path.parent).find("a", "", [ASKED])
+    return RunStore().load([path], lambda *_: "")
 
 
 def xz(path: Path) -> object:
@@ -231,24 +226,21 @@ def test_a_parquet_file_of_a_few_bytes_that_stands_for_many(tmp_path: Path) -> N
 def test_an_answer_far_longer_than_its_tokens_is_a_failure_of_its_fact(
     tmp_path: Path,
 ) -> None:
-    usual, long = generated("x" * 14_000), generated("x" * 14_001)
-    result = record(tmp_path, exchange("a", long)).find("a", "", [ASKED])
-    assert result == [
-        Failed(
-            error="an answer of 14,001 characters to a question for 4 tokens; allowed: at most 14,000"
-        )
-    ]
-    assert check_size(ASKED, usual) is usual
+    usual, long = (said("a", "x" * length).response for length in (14_000, 14_001))
+    assert check_size(WHAT, long) == Failed(
+        error="an answer of 14,001 characters to a question for 4 tokens; allowed: at most 14,000"
+    )
+    assert check_size(WHAT, usual) is usual
 
 
 def test_a_recorded_line_of_another_size_than_its_index_knows_is_refused(
     tmp_path: Path,
 ) -> None:
-    long = exchange("a", generated("x" * LINE))
+    long = said("a", "x" * LINE)
     with pytest.raises(
         KbrelError, match=r"responses.jsonl:1: is no recorded response: .*16 MiB a line"
     ):
-        record(tmp_path, long).find("a", "", [ASKED])
+        loaded(tmp_path, long)
 
 
 def test_a_kept_answer_longer_than_any_is_an_error_of_the_store(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 from pytest_kbrel.gates.figures import figures_over
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.correlations import correlate
-from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import (
     Case,
@@ -19,7 +18,7 @@ from pytest_kbrel.records import (
     Relation,
     Table,
 )
-from tests.function_model import FunctionModel
+from tests.function_model import FunctionModel, answers_of
 from tests.golden import figures_of
 from tests.metrics import value_of
 
@@ -105,12 +104,8 @@ class TestTable7:
             settings=MonitorSettings(variant=variant, negatives=1),  # type: ignore[arg-type]
             gates=(),
         )
-        asker = DeduplicatingModel(
-            FunctionModel(answers=lambda prompt: "Gold", probability=probability)
-        )
-        result = run_case(
-            case, lambda requests, to: asker.ask(requests), lambda exchanges: None
-        )
+        model = FunctionModel(answers=lambda prompt: "Gold", probability=probability)
+        result = run_case(case, answers_of(model), lambda exchanges: None)
         assert result.errors == ()
         (row,) = result.table.rows
         columns = result.table.columns

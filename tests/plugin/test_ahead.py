@@ -75,22 +75,20 @@ def large_suite(pytester):
 
 # Which units each worker asked: a line for each.
 NOTED = """
-import os, time
-from pytest_kbrel.session.case_asker import CaseAsker
-from pytest_kbrel.session.units import UnitFolder, UnitWriter
+import contextlib, os, time
+from pytest_kbrel.session import units
 
-def folder_of(self, case):
-    UnitFolder.called = case.id
-    return real_folder(self, case)
+@contextlib.contextmanager
+def noting(store, case, unit):
+    with real(store, case, unit) as is_mine:
+        if is_mine:
+            time.sleep(0.05)
+            worker = os.environ["PYTEST_XDIST_WORKER"]
+            with open("units", "a") as file:
+                file.write(f"{case.partition('::')[2]} {unit.first} {unit.size} {worker}\\n")
+        yield is_mine
 
-def written(self, prefix, unit):
-    real(self, prefix, unit)
-    time.sleep(0.05)
-    with open("units", "a") as file:
-        file.write(f"{UnitFolder.called} {unit.first} {unit.size} {os.environ['PYTEST_XDIST_WORKER']}\\n")
-
-real, UnitWriter.__init__ = UnitWriter.__init__, written
-real_folder, CaseAsker._unit_folder = CaseAsker._unit_folder, folder_of
+real, units.claim = units.claim, noting
 """
 
 

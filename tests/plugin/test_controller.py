@@ -5,11 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import News
 from pytest_kbrel.models.cache.session import JournalSummary
 from pytest_kbrel.plugin.controller import Recorder
-from pytest_kbrel.replay.recorded_run import read_run
 from pytest_kbrel.serialization import dumps_compact
 from tests.made_cases import (
     RECORDED_MODEL,
@@ -88,57 +86,6 @@ def finished(recorder, **more):
     recorder.pytest_sessionfinish(ended)
     assert recorder._run is not None
     return recorder._run, ended
-
-
-HF = replace(
-    MODEL, backend="hf", weights_digest="a" * 64, tokenizer_digest="t", device="cpu"
-)
-OTHER = replace(HF, weights_digest="b" * 64)
-MIXED = (
-    "{} is not the same one in all workers: weights (aaaaaaaaaaaa and bbbbbbbbbbbb); its files changed "
-    "before all had read them: run again when nothing writes there, or gate a copy"
-)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "who"),
-    [
-        ({"": HF}, {"": OTHER}, "the model"),
-        ({"hf/judge": HF}, {"hf/judge": OTHER}, "hf/judge"),
-    ],
-)
-def test_workers_with_different_models_make_no_run(
-    recorder, tmp_path, first, second, who
-):
-    one, two = made_result(), made_result("mini.kb.yaml::head_to_tail[b]", "fail")
-    recorder.expect([ITEM])
-    recorder.pytest_runtest_logreport(report(one, models=first))
-    recorder.pytest_runtest_logreport(report(two, nodeid=two.nodeid, models=second))
-    recorder.pytest_runtest_logreport(
-        report(replace(one, id="head_to_tail[c]"), models=first)
-    )
-    run, ended = finished(recorder)
-    problem = MIXED.format(who)
-    assert [(case.id, case.verdict, case.errors) for case in run.cases] == [
-        ("head_to_tail[a]", "pass", ()),
-        ("head_to_tail[b]", "invalid", (problem,)),
-        ("head_to_tail[c]", "pass", ()),
-    ]
-    assert (run.problems, run.complete, int(ended.exitstatus)) == ((problem,), False, 1)
-    # Whose the recorded responses are is not known: nobody decides on them again.
-    with pytest.raises(KbrelError, match="no one model answered in this run"):
-        read_run(tmp_path / "out")
-
-
-def test_a_worker_whose_cases_all_failed_counts_too(recorder):
-    recorder.expect([ITEM])
-    recorder.pytest_runtest_logreport(report(made_result(), models={"": HF}))
-    for model in (HF, OTHER):
-        failed = report(nodeid="mini.kb.yaml::head_to_tail[b]", outcome="failed")
-        news = News(models=(("", model),))
-        failed.kbrel = dumps_compact({"results": (), "news": news})
-        recorder.pytest_runtest_logreport(failed)
-        assert bool(recorder._results.problems) is (model is OTHER)
 
 
 GO_ON = (

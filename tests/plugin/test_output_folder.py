@@ -11,8 +11,8 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.plugin.output_folder import SpoolDirectory, move_aside, move_back
-from pytest_kbrel.replay.recorded_run import read_run
+from pytest_kbrel.evaluation.recorded_run import read_run
+from pytest_kbrel.plugin.output_folder import RunFolder, move_aside, move_back
 from pytest_kbrel.reports import REPORT_FILES
 from pytest_kbrel.reports.json_report import read_report
 from tests.plugin.conftest import GATE, ONE, SLOW_N2, wait_until
@@ -97,7 +97,7 @@ def test_a_killed_runs_parts_are_cleared_away(
         start_new_session=True,
     )
     parts = pytester.path / "kbrel-report" / ".parts"
-    wait_until(lambda: any(parts.glob("*/*.jsonl")))
+    wait_until(lambda: any(parts.glob("*/run.sqlite")))
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait()
     ended.set()
@@ -221,15 +221,15 @@ def test_an_error_names_the_folder_of_a_report_that_was_moved_aside(tmp_path):
 
 
 def test_parts_of_a_living_run_stay_and_those_of_a_dead_one_go(tmp_path):
-    alive, mine = SpoolDirectory(tmp_path, "alive"), SpoolDirectory(tmp_path, "mine")
+    alive, mine = RunFolder(tmp_path, "alive"), RunFolder(tmp_path, "mine")
     alive.start()
     alive.start()
-    alive.folder.mkdir()
+    alive.store_path.parent.mkdir()
     dead = tmp_path / ".parts" / "dead"
     dead.mkdir()
     (tmp_path / ".parts" / "dead.alive").touch()
     mine.clear()
-    assert alive.folder.is_dir()
+    assert alive.store_path.parent.is_dir()
     assert not dead.exists()
     assert not (tmp_path / ".parts" / "dead.alive").exists()
     alive.end()
@@ -237,7 +237,7 @@ def test_parts_of_a_living_run_stay_and_those_of_a_dead_one_go(tmp_path):
 
 
 def test_parts_that_were_never_locked_stay_for_a_day(tmp_path):
-    mine, other = SpoolDirectory(tmp_path, "mine"), tmp_path / ".parts" / "other"
+    mine, other = RunFolder(tmp_path, "mine"), tmp_path / ".parts" / "other"
     other.mkdir(parents=True)
     mine.clear()
     assert other.is_dir()

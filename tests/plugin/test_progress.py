@@ -1,10 +1,11 @@
 """Progress of a run in words, and the line in which it is shown."""
 
+import functools
 import re
 
-from pytest_kbrel.evaluation.answer_counts import AnswerCounts, note_end, read_counts
 from pytest_kbrel.plugin.progress import Progress
 from pytest_kbrel.plugin.status_line import StatusLine
+from pytest_kbrel.store.run_store import AnswerCounts, RunStore
 
 
 def counts(case, answered, *, reused=0):
@@ -59,31 +60,16 @@ def test_workers_are_added_up():
     )
 
 
-def test_counts_of_another_process(tmp_path):
-    path = tmp_path / "gw0.counts"
-    assert read_counts(path) is None
-    of = AnswerCounts(path)
-    of.begin("case")
-    other = read_counts(path)
-    assert other is not None
-    assert (other.current, other.asked, other.answered) == ("case", 0, {})
-    path.write_text("[1, 2")
-    assert read_counts(path) is None
-    path.write_text("{}")
-    assert read_counts(path) is None
-
-
 def test_a_worker_that_has_ended_asks_nothing_any_more(tmp_path):
-    path = tmp_path / "gw0.counts"
-    note_end(path)
-    assert not path.exists()
-    of = AnswerCounts(path)
+    store, other = (RunStore(tmp_path / "run.sqlite") for _ in range(2))
+    store.end_counting("gw0")
+    assert store.counts() == []
+    of = AnswerCounts(publish=functools.partial(other.count, "gw0"))
     of.begin("s.kb.yaml::a")
     of.add(40, True)
     of.begin("s.kb.yaml::b")
-    note_end(path)
-    dead = read_counts(path)
-    assert dead is not None
+    store.end_counting("gw0")
+    (dead,) = store.counts()
     assert (dead.current, dead.asked, dead.answered["s.kb.yaml::a"]) == ("", 40, 40)
     progress = Progress()
     progress.expect({f"s.kb.yaml::{name}": 100 for name in "abc"})

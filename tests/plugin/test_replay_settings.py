@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.evaluation.model_pool import with_specs
+from pytest_kbrel.evaluation.recorded_run import RecordedRun
 from pytest_kbrel.plugin.settings import as_recorded
-from pytest_kbrel.replay.recorded_run import RecordedRun
 from tests.made_cases import RECORDED_MODEL, made_options
 from tests.stub_config import StubConfig
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.probes import CHUNK_FACTS, chunk_size
 from pytest_kbrel.records import Fact, Shard
-from pytest_kbrel.session.units import Unit, UnitFolder, units_of
+from pytest_kbrel.session.units import Unit, claim, units_of
+from pytest_kbrel.store.run_store import RunStore
 from tests.made_cases import made_case
 from tests.plugin.test_worker import made, models, with_facts
 
@@ -57,11 +58,12 @@ def test_a_shard_has_the_units_of_its_facts():
 DIES = """
 import os, sys
 from pathlib import Path
-from pytest_kbrel.session.units import Unit, UnitFolder
+from pytest_kbrel.session.units import Unit, claim
+from pytest_kbrel.store.run_store import RunStore
 
-folder = UnitFolder(Path(sys.argv[1]), sys.argv[2])
-with folder.claim(Unit(first=0, size=16, chunk=0)) as writer:
-    assert writer is not None
+unit = Unit(first=0, size=16, chunk=0)
+with claim(RunStore(Path(sys.argv[1])), sys.argv[2], unit) as is_mine:
+    assert is_mine
     if len(sys.argv) > 3:
         print(flush=True)
         input()
@@ -70,20 +72,20 @@ with folder.claim(Unit(first=0, size=16, chunk=0)) as writer:
 
 
 def test_a_claim_holds_as_long_as_its_process_lives_and_two_deaths_are_enough(tmp_path):
-    unit, folder = Unit(first=0, size=16, chunk=0), UnitFolder(tmp_path, CASE)
-    line = [sys.executable, "-c", DIES, str(tmp_path), CASE]
+    unit, store = Unit(first=0, size=16, chunk=0), RunStore(tmp_path / "run.sqlite")
+    line = [sys.executable, "-c", DIES, str(store.path), CASE]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     # An error is no death.
-    with pytest.raises(ZeroDivisionError), folder.claim(unit):
+    with pytest.raises(ZeroDivisionError), claim(store, CASE, unit):
         raise ZeroDivisionError
     with subprocess.Popen([*line, "wait"], **pipes) as other:
         other.stdout.readline()
-        with folder.claim(unit) as writer:
-            assert writer is None
+        with claim(store, CASE, unit) as is_mine:
+            assert not is_mine
         other.kill()
     assert subprocess.run(line, check=False).returncode == 1
     died = "2 workers died while they asked facts 1 to 16 of mini"
-    with pytest.raises(KbrelError, match=died), folder.claim(unit):
+    with pytest.raises(KbrelError, match=died), claim(store, CASE, unit):
         raise AssertionError
 
 
@@ -124,15 +126,7 @@ def test_a_case_in_units_is_the_whole_case_whoever_asked_them(
             first.ask_units("mini.kb.yaml")
         result = second.decide(ASKED)
         assert bool(result.base.rows) == bool(base)
-        decided.append(
-            (dataclasses.replace(result, duration=0.0), second.spool_path.read_bytes())
-        )
+        second.store.dump(tmp_path / "out.jsonl", [])
+        lines = (tmp_path / "out.jsonl").read_bytes()
+        decided.append((dataclasses.replace(result, duration=0.0), lines))
     assert decided[0] == decided[1] == decided[2]
-
-
-def test_a_disk_that_takes_no_unit_is_an_error(tmp_path, models):
-    first, _ = runners(tmp_path, CUTS[0])
-    first.spool_path.parent.parent.mkdir(parents=True)
-    first.spool_path.parent.write_text("no folder")
-    with pytest.raises(KbrelError):
-        first.decide(ASKED)

@@ -100,7 +100,8 @@ def test_a_case_is_asked_written_down_and_decided(tmp_path, models):
     assert result.base == Table(columns=(), rows=())
     assert result.errors == ()
     assert result.duration > 0
-    written = list(read_responses(tmp_path / "out" / ".parts" / "0123" / "main.jsonl"))
+    runner.store.dump(tmp_path / "responses.jsonl", [])
+    written = list(read_responses(tmp_path / "responses.jsonl"))
     assert [(one.case, one.ask.fact_id, one.ask.to) for one in written] == [
         ("mini.kb.yaml::head_to_tail[a]", land, "") for land in CITIES
     ]
@@ -118,7 +119,8 @@ def test_the_baseline_model_gets_the_same_requests_and_its_responses_are_marked(
     tmp_path, models
 ):
     case = replace(CASE, gates=(Gate(metric="accuracy", rule="max_drop", bound=0.0),))
-    result = made(tmp_path, case, baseline_model="hf/a/b").decide(case)
+    runner = made(tmp_path, case, baseline_model="hf/a/b")
+    result = runner.decide(case)
     # Those of the other model are none of this case's own.
     assert result.requests == 4
     assert [row.label for row in result.base.rows] == [
@@ -128,7 +130,8 @@ def test_the_baseline_model_gets_the_same_requests_and_its_responses_are_marked(
         "correct",
     ]
     assert [change.fact_id for change in result.gained] == ["Peru"]
-    written = list(read_responses(tmp_path / "out" / ".parts" / "0123" / "main.jsonl"))
+    runner.store.dump(tmp_path / "responses.jsonl", [])
+    written = list(read_responses(tmp_path / "responses.jsonl"))
     assert [one.ask.to for one in written] == [""] * 4 + ["baseline"] * 4
     assert models["hf/a/m"].requests == models["hf/a/b"].requests
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.models.cache.caching_model import DeduplicatingModel
 from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.suites import load_suite
+from tests.function_model import answers_of
 from tests.metrics import value_of
 from tests.probes.script_oracle import Script, Told
 from tests.probes.trained_checkpoints import ENDINGS, ENDS, FRAMES, make_trained, taught
@@ -53,10 +53,7 @@ def measured(
     (case,) = load_suite(suite).cases
     model = load(parse_spec(str(checkpoint), device="cpu"), threads=1)
     try:
-        asker = DeduplicatingModel(model)
-        result = run_case(
-            case, lambda requests, to: asker.ask(requests), lambda exchanges: None
-        )
+        result = run_case(case, answers_of(model), lambda exchanges: None)
     finally:
         model.close()
     assert result.errors == ()

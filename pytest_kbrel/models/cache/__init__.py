@@ -1,1 +1,1 @@
-"""Response cache: in one SQLite file between runs, and in a temporary one within a session."""
+"""Response cache between runs, in one SQLite file."""

@@ -1,36 +1,27 @@
-"""Model wrappers with a response cache: between runs (CachingModel) and within a session (SessionCache)."""
+"""Model wrapper with a response cache between runs."""
 
 from __future__ import annotations
 
 import contextlib
-import pickle
-import sqlite3
-import threading
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.base import (
     Model,
     check_probabilities,
-    check_size,
-    responses_of,
 )
 from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.cache.measurements import RateMeter
-from pytest_kbrel.models.cache.store import Answer, Store, chunks, digest_of, key_of
+from pytest_kbrel.models.cache.store import Answer, Store, digest_of, key_of
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
     Generated,
     GenerateRequest,
-    Request,
-    Response,
     Scored,
     ScoreRequest,
 )
-from pytest_kbrel.serialization import record_of, values_of
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.cache.journal import Journal
@@ -70,9 +61,7 @@ class CachingModel(Model):
         self._on_trouble = on_trouble
         # Once: a server may say later what it serves, and that must not change any key.
         self._fingerprint = model.describe()
-        self._digest = (
-            digest_of(self._fingerprint) if journal is None else journal.digest
-        )
+        self._who = digest_of(self._fingerprint)
         self._journal = journal
 
     def describe(self) -> Fingerprint:
@@ -105,23 +94,21 @@ class CachingModel(Model):
         ask: Callable[[Sequence[Q]], Batches[A]],
     ) -> list[A | Failed]:
         # Without a store nobody needs a key.
-        keys = (
+        keys: dict[Q, str] = (
             {}
             if self.store is None
-            else {request: key_of(self._digest, request) for request in requests}
+            else {request: key_of(self._who, request) for request in requests}
         )
-        by_key: dict[str, Q] = {key: request for request, key in keys.items()}
         stored: dict[str, Answer] = {}
         if self.store is not None:
             with self._storing():
-                if self._journal is None:
-                    stored = self.store.get(list(by_key))
-                else:
-                    stored = self._journal.get(self.store, by_key)
+                stored = self.store.get([*keys.values()], self._digest)
+                if self._journal is not None:
+                    self._journal.use([*stored])
         responses: dict[Q, A | Failed] = {
-            by_key[key]: answer
-            for key, answer in stored.items()
-            if isinstance(answer, kind)
+            request: answer
+            for request, key in keys.items()
+            if isinstance(answer := stored.get(key), kind)
         }
         self.requested += len(requests)
         reused = sum(request in responses for request in requests)
@@ -137,17 +124,25 @@ class CachingModel(Model):
             if self.store is None:
                 continue
             valid = [
-                (keys[new[position]], response)
+                (keys[new[position]], new[position], response)
                 for position, response in batch
                 if not isinstance(response, Failed) and self._is_valid(response)
             ]
-            failed = sum(isinstance(response, Failed) for _, response in batch)
             with self._storing():
-                if self._journal is None:
-                    self.store.put(valid, self._fingerprint)
-                else:
-                    self._journal.put(self.store, valid, by_key, failed)
+                self.store.put(
+                    valid,
+                    self._fingerprint,
+                    self._digest,
+                    with_requests=self._journal is not None,
+                )
+                if self._journal is not None:
+                    self._journal.note(sum(isinstance(of, Failed) for _, of in batch))
         return [responses[request] for request in requests]
+
+    @property
+    def _digest(self) -> str:
+        """The digest of what responses belong to: the model, or the journal of a served one."""
+        return self._who if self._journal is None else self._journal.digest
 
     @contextlib.contextmanager
     def _storing(self) -> Iterator[None]:
@@ -178,102 +173,3 @@ def new_counts(models: Iterable[CachingModel]) -> tuple[int, int]:
         requested, reused = requested + model.requested, reused + model.reused
         model.requested = model.reused = 0
     return requested, reused
-
-
-class SessionCache:
-    """Per-session response cache in a temporary SQLite file, by the keys of the requests (hex).
-
-    The file has no name and ends with this object. If it cannot be written any more (a full disk), the cache
-    is empty from there on. Any thread may use it.
-    """
-
-    def __init__(self) -> None:
-        # The garbage collector ends this object in whichever thread it runs.
-        self._file: sqlite3.Connection | None = sqlite3.connect(
-            "", isolation_level=None, check_same_thread=False
-        )
-        self._lock = threading.Lock()
-        self._file.execute(
-            "CREATE TABLE responses (key BLOB PRIMARY KEY, response BLOB NOT NULL) WITHOUT ROWID"
-        )
-        weakref.finalize(self, self._file.close)
-
-    def get(self, keys: Sequence[str]) -> dict[str, Response]:
-        """Return the cached responses by key."""
-        responses: dict[str, Response] = {}
-        with self._lock:
-            if self._file is None:
-                return {}
-            try:
-                for marks, chunk in chunks(keys):
-                    rows = self._file.execute(
-                        f"SELECT key, response FROM responses WHERE key IN ({marks})",
-                        chunk,
-                    )
-                    responses.update(
-                        (key.hex(), _read(response)) for key, response in rows
-                    )
-            except sqlite3.Error:
-                self._file = None
-                return {}
-        return responses
-
-    def put(self, responses: Mapping[str, Response]) -> None:
-        """Store responses by key; a later one replaces an earlier one."""
-        rows = [
-            (bytes.fromhex(key), _written(response))
-            for key, response in responses.items()
-        ]
-        with self._lock:
-            if self._file is None:
-                return
-            try:
-                self._file.execute("BEGIN")
-                self._file.executemany(
-                    "INSERT OR REPLACE INTO responses VALUES (?, ?)", rows
-                )
-                self._file.execute("COMMIT")
-            except sqlite3.Error:
-                self._file = None
-
-
-class DeduplicatingModel:
-    """Model that gets each request once in a session; a request that failed gets another try."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self._cache = SessionCache()
-
-    def ask(self, requests: Sequence[Request]) -> list[Response]:
-        """Return one response per request, in order.
-
-        Raises :class:`ResponseError` if the model returns more or fewer responses than requests.
-        """
-        keys = {request: key_of("", request) for request in dict.fromkeys(requests)}
-        cached = self._cache.get(list(keys.values()))
-        new = [request for request, key in keys.items() if key not in cached]
-        responses = {
-            request: check_size(request, check_probabilities(response))
-            for request, response in responses_of(self.model, new).items()
-        }
-        self._cache.put(
-            {
-                keys[one]: response
-                for one, response in responses.items()
-                if not isinstance(response, Failed)
-            }
-        )
-        responses |= {one: cached[key] for one, key in keys.items() if key in cached}
-        return [responses[request] for request in requests]
-
-
-# Not a format for others: the file is this process's own, and nobody else can open it. A record's own way
-# to be pickled takes twice the time.
-def _written(response: Response) -> bytes:
-    return pickle.dumps((type(response), values_of(response)))
-
-
-def _read(written: bytes) -> Response:
-    kind, values = pickle.loads(written)
-    response: Response = record_of(kind, values)
-    return response

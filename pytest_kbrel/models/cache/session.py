@@ -123,7 +123,7 @@ class RunLock:
                 contextlib.closing(Store(self._folder)) as store,
             ):
                 rows = store.query(
-                    "SELECT note, failed, count(answers.key), ifnull(sum(NOT used AND checked), 0) "
+                    "SELECT note, failed, count(answers.key), ifnull(sum(NOT used), 0) "
                     "FROM journals LEFT JOIN models ON models.digest = journals.digest "
                     "LEFT JOIN answers ON answers.model = models.id "
                     "WHERE run = ? GROUP BY journals.digest ORDER BY started",

@@ -14,7 +14,7 @@ import re
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -79,15 +79,19 @@ class Store:
             self._connection = self._open()
             self._inode = self._file()
 
-    def get(self, keys: Sequence[str]) -> dict[str, Answer]:
-        """Return the stored responses by key (hex); raise :class:`StoreError` for a damaged one."""
+    def get(self, keys: Sequence[str], digest: str) -> dict[str, Answer]:
+        """Return the stored responses by key (hex) that belong to the model, or journal, with this digest.
+
+        Raises :class:`StoreError` for a damaged one.
+        """
         rows: list[tuple[bytes, str, bytes]] = []
         with self._guarded():
             self._check_file()
             for marks, chunk in chunks(keys):
                 rows += self._connection.execute(
-                    f"SELECT key, response, checksum FROM answers WHERE key IN ({marks})",
-                    chunk,
+                    f"SELECT key, response, checksum FROM answers WHERE key IN ({marks}) "
+                    "AND model = (SELECT id FROM models WHERE digest = ?)",
+                    [*chunk, digest],
                 )
         return {
             key.hex(): self.decode(key, text, checksum) for key, text, checksum in rows
@@ -95,40 +99,39 @@ class Store:
 
     def put(
         self,
-        answers: Iterable[tuple[str, Answer]],
+        answers: Iterable[tuple[str, Request, Answer]],
         model: Fingerprint,
+        digest: str,
         *,
-        digest: str = "",
-        requests: Mapping[str, str] | None = None,
+        with_requests: bool = False,
     ) -> None:
-        """Store responses of a model in one transaction; a key that another process stored first stays.
+        """Store responses in one transaction, each with its key and request; a key that is there stays.
 
-        The model is stored under ``digest``, its own unless another is given. ``requests`` are the texts of the requests by key, where
-        those are stored as well; such responses count as used by this run.
+        They belong to ``model`` under this digest, its own or that of a journal, which has them
+        ``with_requests``: such responses count as used by this run.
         """
         now = int(time.time())
         rows = []
-        for name, answer in answers:
+        for name, request, answer in answers:
             kind = "scored" if isinstance(answer, Scored) else "generated"
             key = bytes.fromhex(name)
             text = _dumps({"kind": kind, **fields_of(answer)})
-            request = (requests or {}).get(name)
-            rows.append(
-                (key, now, text, _checksum(key, text), request, request is not None)
-            )
+            asked = None
+            if with_requests:
+                asked = json.dumps([type(request).__name__, to_wire(request)])
+            rows.append((key, now, text, _checksum(key, text), asked, with_requests))
         if not rows:
             return
-        described = (digest or _described(model)[0], _described(model)[1])
         with self._guarded(), self._connection:
             self._check_file()
             self._connection.execute("BEGIN IMMEDIATE")
             # Each time: another process may have deleted the model.
             self._connection.execute(
                 "INSERT OR IGNORE INTO models (digest, described) VALUES (?, ?)",
-                described,
+                (digest, _described(model)),
             )
             (number,) = self._connection.execute(
-                "SELECT id FROM models WHERE digest = ?", described[:1]
+                "SELECT id FROM models WHERE digest = ?", (digest,)
             ).fetchone()
             self._connection.executemany(
                 f"INSERT OR IGNORE INTO answers VALUES (?, {int(number)}, ?, ?, ?, ?, ?)",
@@ -317,9 +320,8 @@ def identity(model: Fingerprint) -> dict[str, object]:
 
 
 @functools.lru_cache
-def _described(model: Fingerprint) -> tuple[str, str]:
-    """Return a model's digest, and its description as JSON."""
-    return digest_of(model), json.dumps(to_wire(model))
+def _described(model: Fingerprint) -> str:
+    return json.dumps(to_wire(model))
 
 
 def _checksum(key: bytes, text: str) -> bytes:

@@ -21,8 +21,8 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.reports.changes import examples
 from pytest_kbrel.reports.formatting import end_of
-from pytest_kbrel.reports.responses import from_line, numbered
 from pytest_kbrel.reports.view import View
+from pytest_kbrel.store.lines import from_line, numbered
 
 # So many facts of a case are looked up; fewer where the run has many cases.
 _MOST_FACTS, _ALL_FACTS = 6, 1500

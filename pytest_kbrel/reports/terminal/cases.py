@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pytest_kbrel.catalogue.verdicts import VERDICTS
 from pytest_kbrel.records import (
+    NOT_KNOWN,
     CaseResult,
     GateResult,
     Judgement,
@@ -124,7 +125,7 @@ def _said(question: str, expected: str, *answers: str) -> str:
     """Return what was said: ``Where is Oslo? Norway → Peru``, with the right answer where that is none."""
     told = [answer_text(answer, _LONGEST_ANSWER) for answer in answers]
     right = expected_text(expected, _LONGEST_ANSWER)
-    if right.casefold() in told[0].casefold():
+    if expected == NOT_KNOWN or right.casefold() in told[0].casefold():
         right = ""
     elif not right.startswith("("):
         right = f"(right: {right})"

@@ -17,16 +17,16 @@ _FORMS = (("0.3", 40), (".3", 40), (".2", 40), (".2", 12))
 
 
 def table_lines(
-    group: Group, verdicts: Sequence[str], width: int, *, needed: Sequence[str] = ()
+    group: Group, verdicts: Sequence[str], width: int
 ) -> list[tuple[str, CaseResult | None]]:
     """Return the lines of a table, the heading first, each with the case it is about.
 
     ``verdicts`` are the words of the last column, one a case. Where the table is too wide, numbers have two
-    digits, then labels are cut, then metrics left out, those that are not ``needed`` and the last ones first.
+    digits, then labels are cut, then metrics left out, the last ones first.
     """
     width, names = min(width, WIDEST), group.metrics
     # MONITOR's figures stand only with those beside it.
-    first = (*(BESIDE["monitor"] if "monitor" in names else ()), *needed)
+    first = BESIDE["monitor"] if "monitor" in names else ()
     order = sorted(names, key=lambda name: name not in first)
     layouts = [(form, label, order) for form, label in _FORMS]
     layouts += [(".2", 18, order[:most]) for most in range(len(order))[::-1]]

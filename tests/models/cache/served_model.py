@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from pytest_kbrel.models.base import ServedModel
 from pytest_kbrel.models.cache import journal
-from pytest_kbrel.models.cache.store import key_of
-from pytest_kbrel.records import GenerateRequest
+from pytest_kbrel.models.cache.caching_model import CachingModel
+from pytest_kbrel.records import Failed, GenerateRequest
 from tests.function_model import FunctionModel
 
 
@@ -56,16 +56,15 @@ def run_requests(store, run, *requests, model=None):
     """Ask a model in a run; return its journal."""
     model = model or Served()
     kept = journal.begin(store, run, model)
-    asked = {key_of(kept.digest, request): request for request in requests}
-    result = model.generate(requests)
-    kept.put(store, list(zip(asked, result, strict=True)), asked)
+    CachingModel(model, store, journal=kept).generate(requests)
     return kept
 
 
 def answered(store, kept, *requests):
     """Return the numbers of the requests that a journal answers, and note them as used."""
-    asked = {f"key {number}": request for number, request in enumerate(requests)}
-    return sorted(int(key.removeprefix("key ")) for key in kept.get(store, asked))
+    model = Served(fails=lambda prompt: "is asked")
+    responses = CachingModel(model, store, journal=kept).generate(requests)
+    return [at for at, of in enumerate(responses) if not isinstance(of, Failed)]
 
 
 def rows(store, what):

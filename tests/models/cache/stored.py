@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from pytest_kbrel.records import Fingerprint, Generated
+from pytest_kbrel.models.cache.store import digest_of
+from pytest_kbrel.records import Fingerprint, Generated, GenerateRequest
+from tests.function_model import FunctionModel
 
 MODEL = Fingerprint(
     spec="here",
@@ -27,6 +29,19 @@ MODEL = Fingerprint(
 
 
 SERVED = replace(MODEL, weights_digest="")
+
+
+ONE = FunctionModel().describe()
+ANY = GenerateRequest(prompt="Where?", max_new_tokens=4)
+
+
+def put(store, answers, model=ONE):
+    """Put answers of a model into a store, by key."""
+    store.put([(key, ANY, answer) for key, answer in answers], model, digest_of(model))
+
+
+def get(store, keys, model=ONE):
+    return store.get(list(keys), digest_of(model))
 
 
 def text(content):

@@ -22,7 +22,7 @@ from pytest_kbrel.records import (
     ScoreRequest,
 )
 from tests.function_model import FunctionModel
-from tests.models.cache.stored import MODEL, SERVED, text
+from tests.models.cache.stored import MODEL, ONE, SERVED, get, put, text
 from tests.openai_server import Fault
 
 WHERE = GenerateRequest(prompt="Where?", max_new_tokens=4)
@@ -45,9 +45,6 @@ def store(tmp_path):
     made = Store(tmp_path / "deep" / "cache")
     yield made
     made.close()
-
-
-ONE = FunctionModel().describe()
 
 
 def key_of(model, request):
@@ -123,9 +120,8 @@ def test_an_answer_is_kept_the_moment_it_exists(store, openai_server):
     def say(text):
         if text == "question 1":
             for _ in range(3000):
-                seen[:] = Store(store.path.parent).get(
-                    [key_of(model.describe(), ask(0))]
-                )
+                of = model.describe()
+                seen[:] = get(Store(store.path.parent), [key_of(of, ask(0))], of)
                 if seen:
                     break
                 time.sleep(0.02)
@@ -143,7 +139,7 @@ def test_an_answer_is_kept_the_moment_it_exists(store, openai_server):
 
 def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
     store = Store(tmp_path)
-    store.put([(key_of(ONE, WHERE), SAID)], ONE)
+    put(store, [(key_of(ONE, WHERE), SAID)])
     store.query("UPDATE answers SET response = replace(response, 'Krak', 'Kr0k')")
     errors = []
     model = CachingModel(
@@ -196,4 +192,5 @@ def test_which_answers_are_kept(tmp_path, served, response, kept):
         model = CachingModel(Model(), store)
         ask = model.score if request is SCORE else model.generate
         assert ask([request]) == [response]
-        assert bool(store.get([key_of(SERVED if served else MODEL, request)])) is kept
+        of = SERVED if served else MODEL
+        assert bool(get(store, [key_of(of, request)], of)) is kept

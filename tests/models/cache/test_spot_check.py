@@ -31,10 +31,6 @@ SCORE = ScoreRequest(prompt="Where?", continuation=" here")
     [
         ("request = NULL", "is broken"),
         (
-            "request = replace(request, 'question 1', 'question 2')",
-            "it belongs to another answer",
-        ),
-        (
             "response = replace(response, 'QUESTION', 'question')",
             "its checksum is wrong",
         ),

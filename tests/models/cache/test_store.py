@@ -22,7 +22,7 @@ from pytest_kbrel.models.cache.store import (
 )
 from pytest_kbrel.models.cache.store import key_of as key_under
 from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest
-from tests.function_model import FunctionModel
+from tests.models.cache.stored import get, put
 
 WHERE = GenerateRequest(prompt="Where?", max_new_tokens=4)
 
@@ -61,9 +61,6 @@ def store(tmp_path):
     made.close()
 
 
-ONE = FunctionModel().describe()
-
-
 def named(name):
     """Return a key made of a word."""
     return hashlib.sha256(str(name).encode()).hexdigest()
@@ -76,7 +73,7 @@ def key_of(model, request):
 def _write(folder, worker):
     store = Store(folder)
     for n in range(50):
-        store.put([(named(f"{worker}-{n}"), SAID), (named(f"shared-{n}"), SAID)], ONE)
+        put(store, [(named(f"{worker}-{n}"), SAID), (named(f"shared-{n}"), SAID)])
     store.close()
 
 
@@ -93,7 +90,7 @@ def test_several_processes_open_and_write_at_once(tmp_path):
     assert [writer.exitcode for writer in writers] == [0] * 4
     store = Store(tmp_path / "c")
     keys = [named(f"{w}-{n}") for w in (0, 1, 2, 3, "shared") for n in range(50)]
-    assert len(store.get(keys)) == 250
+    assert len(get(store, keys)) == 250
     store.close()
 
 
@@ -112,7 +109,7 @@ def _newer(path):
 
 def _torn(path):
     store = Store(path.parent)
-    store.put(((named(n), SAID) for n in range(500)), ONE)
+    put(store, ((named(n), SAID) for n in range(500)))
     store.close()
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
@@ -132,7 +129,7 @@ def test_a_file_that_cannot_be_used_is_named_with_the_way_out(tmp_path, spoil, s
     path = tmp_path / FILE
     spoil(path)
     with pytest.raises(StoreError, match=said) as caught:
-        Store(tmp_path).get([named(n) for n in range(500)])
+        get(Store(tmp_path), [named(n) for n in range(500)])
     way_out = f"delete {path} (its answers are then asked for anew), or give another folder with --kb-use-cache"
     assert way_out in str(caught.value)
 
@@ -159,10 +156,10 @@ def _in_file(store, statement, *values):
     ],
 )
 def test_a_broken_answer_is_an_error_and_no_answer(store, spoil):
-    store.put([(A, SCORED)], ONE)
+    put(store, [(A, SCORED)])
     spoil(store)
     with pytest.raises(StoreError, match=f"answers.sqlite: .*delete {store.path}"):
-        store.get([A, B])
+        get(store, [A, B])
 
 
 def _checksum(text):
@@ -172,7 +169,7 @@ def _checksum(text):
 def test_no_flipped_byte_is_ever_served(tmp_path):
     """Each byte of the file is turned once: the answer is the right one, an error, or not there."""
     store = Store(tmp_path)
-    store.put([(A, SCORED), (B, replace(SCORED, token_ids=(2,)))], ONE)
+    put(store, [(A, SCORED), (B, replace(SCORED, token_ids=(2,)))])
     store.close()
     path = tmp_path / FILE
     whole = path.read_bytes()
@@ -183,7 +180,7 @@ def test_no_flipped_byte_is_ever_served(tmp_path):
         try:
             broken = Store(tmp_path, patience=0)
             try:
-                result = broken.get([A])
+                result = get(broken, [A])
             finally:
                 broken.close()
         except StoreError:
@@ -203,10 +200,10 @@ def test_a_store_that_somebody_holds_is_an_error_after_a_while(store):
     holder.execute("BEGIN IMMEDIATE")
     try:
         with pytest.raises(StoreError, match="database is locked"):
-            other.put([(A, SAID)], ONE)
+            put(other, [(A, SAID)])
     finally:
         holder.close()
-    other.put([(A, SAID)], ONE)
+    put(other, [(A, SAID)])
     other.close()
 
 
@@ -221,8 +218,8 @@ def test_an_answer_without_top_tokens_is_not_stored_for_who_asks_for_them(store)
     assert asked[0] == WHERE
     assert len({key_under(A, request) for request in asked}) == 3
     top = dataclasses.replace(SAID, top=(((3, -0.5), (1, -1.25)), ((2, 0.0),)))
-    store.put([(key_under(A, asked[0]), SAID), (key_under(A, asked[1]), top)], ONE)
-    stored = store.get([key_under(A, request) for request in asked])
+    put(store, [(key_under(A, asked[0]), SAID), (key_under(A, asked[1]), top)])
+    stored = get(store, [key_under(A, request) for request in asked])
     assert stored == {key_under(A, asked[0]): SAID, key_under(A, asked[1]): top}
 
 

@@ -15,10 +15,7 @@ import pytest
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.records import Generated
-from tests.function_model import FunctionModel
-
-ONE = FunctionModel().describe()
-
+from tests.models.cache.stored import get, put
 
 KEYS = [f"{n:064x}" for n in range(400)]
 
@@ -38,7 +35,7 @@ def run_requests(key: str) -> Generated:
 
 def fill(folder: Path) -> Path:
     store = Store(folder)
-    store.put(((key, run_requests(key)) for key in KEYS), ONE)
+    put(store, ((key, run_requests(key)) for key in KEYS))
     store.close()
     return folder / FILE
 
@@ -70,7 +67,7 @@ def test_garbage_in_any_page_is_never_served(tmp_path):
             try:
                 store = Store(tmp_path, patience=0)
                 try:
-                    result = store.get([key])
+                    result = get(store, [key])
                 finally:
                     store.close()
             except StoreError:
@@ -85,20 +82,20 @@ CODE = """
     import sys
     from pathlib import Path
     from pytest_kbrel.errors import StoreError
-    from tests.models.cache.test_store_disk import KEYS, ONE, Store, run_requests
+    from tests.models.cache.test_store_disk import KEYS, Store, get, put, run_requests
 
     store = Store(Path(sys.argv[1]))
-    put = []
+    done = []
     try:
         for key in KEYS:
-            store.put([(key, run_requests(key))], ONE)
-            put.append(key)
+            put(store, [(key, run_requests(key))])
+            done.append(key)
     except StoreError as error:
         print("error", error)
-    assert 10 < len(put) < len(KEYS), len(put)
-    assert store.get(put) == {key: run_requests(key) for key in put}
+    assert 10 < len(done) < len(KEYS), len(done)
+    assert get(store, done) == {key: run_requests(key) for key in done}
     store.close()
-    print("kept", len(put))
+    print("kept", len(done))
 """
 
 
@@ -139,8 +136,8 @@ def test_a_file_deleted_or_replaced_is_noticed_before_its_next_use(
 ):
     path = fill(tmp_path)
     uses = {
-        "get": lambda: store.get(KEYS[:1]),
-        "put": lambda: store.put([(KEYS[0], run_requests(KEYS[0]))], ONE),
+        "get": lambda: get(store, KEYS[:1]),
+        "put": lambda: put(store, [(KEYS[0], run_requests(KEYS[0]))]),
         "query": lambda: store.query("SELECT 1"),
     }
     with contextlib.closing(Store(tmp_path)) as store:

@@ -15,7 +15,6 @@ from pytest_kbrel.models.checkpoint.spec import (
     ModelSpec,
     parse_spec,
 )
-from pytest_kbrel.models.hf import adapter as module
 from pytest_kbrel.models.hf.adapter import base_note
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.records import ScoreRequest
@@ -94,16 +93,6 @@ def test_an_adapter_that_fits_changes_the_answers(base, adapter, more):
     assert adapted.notes == ()
     assert adapted.score(ASKED)[0].probabilities != plain.score(ASKED)[0].probabilities
     assert adapted.describe().weights_digest != plain.describe().weights_digest
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_the_base_model_that_was_taken_is_told_beside_the_answers(base, adapter):
-    assert (
-        "names another base model, org/other,"
-        in opened(base, adapter(config={"base_model_name_or_path": "org/other"})).notes[
-            0
-        ]
-    )
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -258,15 +247,3 @@ def test_an_adapter_with_tokens_of_its_own_brings_their_rows_and_its_tokenizer(
         ModelError, match=r"/gone: no such .* names it as its base model"
     ):
         load(parse_spec(str(folder), device="cpu"))
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("has_tokenizer", [True, False])
-def test_that_the_tokenizer_of_an_adapter_on_the_hub_is_not_used_is_told(
-    base, adapter, monkeypatch, has_tokenizer
-):
-    loaded = opened(base, adapter()).parts
-    monkeypatch.setattr(module, "cached_file", lambda *names, **how: has_tokenizer)
-    spec = parse_spec(str(base), "peft=org/tuned", device="cpu")
-    finding = module.check_adapter(spec, loaded.model, loaded.encoder)
-    assert ("tokenizer=org/tuned uses it" in finding.note) == has_tokenizer

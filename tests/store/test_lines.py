@@ -1,3 +1,5 @@
+"""The lines of ``responses.jsonl``: what they hold, and how they are cut."""
+
 import json
 from dataclasses import replace
 
@@ -5,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.records import (
     Ask,
     Exchange,
@@ -16,14 +17,15 @@ from pytest_kbrel.records import (
     ScoreRequest,
     Step,
 )
-from pytest_kbrel.reports.responses import (
-    asked_in,
+from pytest_kbrel.store.lines import (
+    asked_digest,
     from_line,
+    key_of_line,
     parse_line,
+    request_key,
     response_in,
     to_line,
 )
-from pytest_kbrel.reports.spools import join_spools
 
 
 def exchange(case, fact, role="anchor", probability=0.5):
@@ -111,22 +113,6 @@ def test_unknown_keys_in_a_line_are_ignored():
     assert from_line(json.dumps(wire).encode()) == GENERATED
 
 
-@pytest.mark.parametrize(
-    ("broken", "message"),
-    [
-        ("not json", "is no recorded response"),
-        ("[1]", "found list"),
-        ('{"case": "c", "fact": "f", "role": "r", "request": []}', "score, generate"),
-    ],
-)
-def test_a_broken_line_is_named_by_its_number(broken, message, tmp_path):
-    path = tmp_path / "responses.jsonl"
-    path.write_bytes(to_line(GENERATED) + broken.encode() + b"\n" + to_line(FAILED))
-    with pytest.raises(ResponseError, match=message) as caught:
-        join_spools([path], tmp_path / "joined.jsonl", [])
-    assert f"{path}:2:" in str(caught.value)
-
-
 ASKED = exchange("a", "f0")
 
 
@@ -177,15 +163,14 @@ EXCHANGES = st.builds(Exchange, case=TEXTS, ask=ASKS, response=RESPONSES)
 def test_a_line_is_cut_where_its_response_begins(one, other):
     line = to_line(one)
     assert response_in(line) == from_line(line).response
-    case, key, of_baseline = asked_in(line)
-    assert (case, of_baseline) == (one.case, one.ask.to == "baseline")
-    assert asked_in(to_line(replace(one, response=other.response))) == (
-        case,
-        key,
-        of_baseline,
-    )
-    same = from_line(to_line(replace(other, case=one.case))).ask == from_line(line).ask
-    assert (asked_in(to_line(other))[1] == key) == same
+    asked = asked_digest(line)
+    assert asked_digest(to_line(replace(one, response=other.response))) == asked
+    same = (other.case, other.ask) == (one.case, one.ask)
+    assert (asked_digest(to_line(other)) == asked) == same
+    key = request_key(one.ask.to, one.ask.request)
+    assert key_of_line(parse_line(line)) == key
+    asked_alike = (other.ask.to, other.ask.request) == (one.ask.to, one.ask.request)
+    assert (request_key(other.ask.to, other.ask.request) == key) == asked_alike
 
 
 def test_a_response_is_read_however_its_line_is_written():
@@ -206,16 +191,3 @@ def test_a_response_is_read_however_its_line_is_written():
             assert response_in(f"{other}\n".encode()) == exchange.response
     with pytest.raises(ValueError, match="'response' must be"):
         response_in(to_line(ASKED).replace(b'"scored"', b'"guessed"'))
-
-
-def test_a_spools_line_is_one_that_this_version_wrote():
-    line = to_line(ASKED)
-    for broken in (
-        line[:-3] + b"\n",
-        line.replace(b', "response"', b', "answer"'),
-        b"not json\n",
-    ):
-        with pytest.raises(ValueError, match=r"^(?!it is not written)"):
-            asked_in(broken)
-    with pytest.raises(ValueError, match="it is not written as this version writes it"):
-        asked_in(json.dumps(json.loads(line), separators=(",", ":")).encode() + b"\n")

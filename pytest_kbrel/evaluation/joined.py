@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation.recorded_run import RecordedRun, read_run
 from pytest_kbrel.models.cache.store import identity
 from pytest_kbrel.records import Fingerprint
-from pytest_kbrel.replay.recorded_run import RecordedRun, read_run
 from pytest_kbrel.reports import PREVIOUS, REPORT, RESPONSES
 
 # Settings that all shards must share. Paths, devices and batch sizes are those of a machine.

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.records import (
-    BASELINE,
     Ask,
     Exchange,
     Failed,
@@ -24,7 +23,7 @@ from pytest_kbrel.records import (
     Scored,
     ScoreRequest,
 )
-from pytest_kbrel.serialization import encoder, fields_of, from_wire
+from pytest_kbrel.serialization import encoder, fields_of, from_wire, values_of
 from pytest_kbrel.untrusted import lines, parse
 
 REQUESTS: Mapping[str, type[Request]] = {
@@ -38,12 +37,11 @@ _RESPONSES: dict[str, type[Response]] = {
 }
 # ASCII keeps every string a tokenizer makes, lone surrogates too, and has no line break but the last.
 _written = encoder()
+_encoded = json.JSONEncoder(default=str).encode
 _KINDS = {kind: tag for tag, kind in (*REQUESTS.items(), *_RESPONSES.items())}
-# In a line as it is written here, a quotation mark without a backslash ends or begins a string: none of these
-# stands in a text.
+# In a line as it is written here, a quotation mark without a backslash ends or begins a string: this stands in
+# no text.
 _ANSWER = b', "response": {'
-_TO_BASELINE = f', "to": {json.dumps(BASELINE)}, "request": {{'.encode()
-_CASE = re.compile(rb'\{"case": ("(?:[^"\\]++|\\.)*+"), "fact": "')
 
 
 def to_line(exchange: Exchange) -> bytes:
@@ -98,24 +96,34 @@ def response_in(line: bytes) -> Response:
     return response
 
 
-def asked_in(line: bytes) -> tuple[str, bytes, bool]:
-    """Return the case of the exchange that a line holds, a key, and whether the baseline model was asked.
-
-    Exchanges of one case with equal keys are the same one, recorded again. The line is as :func:`to_line`
-    wrote it; its end is not read. Raises ``ValueError`` for another line.
-    """
-    asked, mark, _ = line.partition(_ANSWER)
-    if not mark or (case := _CASE.match(asked)) is None or not line.endswith(b"}}\n"):
-        from_line(line)
-        raise ValueError("it is not written as this version writes it")
-    key = hashlib.blake2b(asked[case.end() :], digest_size=16).digest()
-    return _name(case[1]), key, _TO_BASELINE in asked
+def asked_digest(line: bytes) -> bytes:
+    """Return a digest of all but the response of a line as :func:`to_line` writes it."""
+    return hashlib.blake2b(line.partition(_ANSWER)[0], digest_size=16).digest()
 
 
-@functools.lru_cache(maxsize=256)
-def _name(quoted: bytes) -> str:
-    name: str = parse(quoted)
-    return name
+def request_key(to: str, request: Request) -> bytes:
+    """Return the key of a request: equal requests to one model have one key, whichever case asks."""
+    return _key(to, _KINDS[type(request)], values_of(request))
+
+
+def key_of_line(data: Mapping[str, Any]) -> bytes:
+    """Return the key of the request in a line that :func:`parse_line` read."""
+    request = data["request"]
+    # A field that a later version brings is absent in older records, which had its default.
+    values = [
+        request.get(name, default) for name, default in _defaults(request["kind"])
+    ]
+    return _key(data.get("to", ""), request["kind"], values)
+
+
+@functools.cache
+def _defaults(kind: str) -> list[tuple[str, Any]]:
+    return [(field.name, field.default) for field in dataclasses.fields(REQUESTS[kind])]
+
+
+def _key(to: str, kind: str, values: Iterable[object]) -> bytes:
+    text = _encoded([to, kind, *values])
+    return hashlib.blake2b(text.encode("ascii"), digest_size=16).digest()
 
 
 def parse_line(line: bytes) -> dict[str, Any]:

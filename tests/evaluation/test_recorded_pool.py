@@ -12,6 +12,7 @@ import pytest
 from pytest_kbrel import __version__
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.model_pool import ModelPool, News
+from pytest_kbrel.evaluation.recorded_run import read_run
 from pytest_kbrel.models import registry
 from pytest_kbrel.records import (
     Ask,
@@ -21,12 +22,9 @@ from pytest_kbrel.records import (
     GenerateRequest,
     ReliabilitySettings,
 )
-from pytest_kbrel.replay.recorded_run import read_run
-from pytest_kbrel.replay.replay_pool import ReplayPool
 from pytest_kbrel.reports import sha256_of
-from pytest_kbrel.reports.responses import to_line
 from pytest_kbrel.serialization import to_wire
-from pytest_kbrel.session.case_asker import pool_for
+from pytest_kbrel.store.lines import to_line
 from tests.function_model import FunctionModel
 from tests.made_cases import RECORDED_MODEL, made_case, made_options
 
@@ -100,15 +98,8 @@ def whole_case(case: dict[str, Any]) -> dict[str, Any]:
     return {"suite": suite, **plain, "metrics": {}, "gates": [], **case}
 
 
-def replay_pool(folder: Path, **settings: Any) -> ReplayPool:
-    options = made_options(from_run=folder, **settings)
-    result = pool_for(options)
-    assert isinstance(result, ReplayPool)
-    return result
-
-
-def test_models_answer_where_no_run_is_decided_again() -> None:
-    assert type(pool_for(made_options())) is ModelPool
+def replay_pool(folder: Path, **settings: Any) -> ModelPool:
+    return ModelPool(made_options(from_run=folder, **settings))
 
 
 @pytest.mark.parametrize(
@@ -151,11 +142,6 @@ def test_no_model_is_loaded_and_the_recorded_one_is_told(tmp_path: Path) -> None
     base = replace(RECORDED_MODEL, spec="base")
     folder = recorded(tmp_path / "run", base=to_wire(base))
     pool = replay_pool(folder)
-    with pytest.raises(
-        ModelError,
-        match=r"no model is loaded .*--kb-from-run=.*run\); allowed: a run with",
-    ):
-        pool.model()
     assert pool.fingerprint().spec == "theirs"
     assert pool.base() is None
     assert pool.notes() == ()
@@ -172,9 +158,12 @@ def test_what_is_not_recorded_fails_and_is_counted_by_case(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folder = recorded(
-        tmp_path / "run", exchange(1), exchange(2, to="baseline", text="base")
+        tmp_path / "run",
+        exchange(1),
+        exchange(2, to="baseline", text="base"),
+        base=to_wire(RECORDED_MODEL),
     )
-    pool = replay_pool(folder)
+    pool = replay_pool(folder, baseline_model="base")
     assert pool.missing_responses(CASE) == ""
     assert pool.ask([ask(1)], "", CASE) == [generated("recorded")]
     assert pool.missing_responses(CASE) == ""

@@ -17,6 +17,7 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.reports import REPORT, RESPONSES, earlier_note, runs_beside
 from pytest_kbrel.reports.phrases import INTERRUPTED, STOPPED
+from pytest_kbrel.words import in_suite
 
 ALLOWED = f"the folder of a finished run, with {REPORT} and {RESPONSES}"
 # Reports that are read once in a process, as many as a run may well have shards.
@@ -54,6 +55,25 @@ class RecordedRun:
     def sources(self) -> tuple[RecordedRun, ...]:
         """The runs that were recorded: this one, or the shards it is joined from."""
         return self.parts or (self,)
+
+    def prompt(self, source: int, case: str) -> str:
+        """Return the prompt that the report of this source shows of a case, empty where it shows none."""
+        return self.sources[source].prompts.get(case, "")
+
+    def lacks(self, source: int, case: str, fact: str) -> str:
+        """Return why a response about this fact is none of a source's; empty where it is one.
+
+        A test in Python may ask whatever it likes.
+        """
+        if not in_suite(case):
+            return ""
+        run = self.sources[source]
+        if case not in run.cases:
+            return "the report does not have"
+        shard = run.shard.shard if run.shard else None
+        if shard and not shard.has(case if shard.by == "case" else fact):
+            return f"another shard than {shard} asks"
+        return ""
 
     def setting(self, name: str) -> str:
         """Return a setting as text, empty where the report does not have it."""

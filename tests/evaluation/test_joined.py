@@ -11,13 +11,19 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.errors import KbrelError, ModelError, ResponseError
+from pytest_kbrel.evaluation.joined import read_runs
 from pytest_kbrel.records import Exchange, Shard
-from pytest_kbrel.replay.joined import read_runs
 from pytest_kbrel.reports import sha256_of
 from pytest_kbrel.reports.phrases import INTERRUPTED
 from pytest_kbrel.serialization import to_wire
+from tests.evaluation.test_recorded_pool import (
+    CASE,
+    ask,
+    exchange,
+    recorded,
+    replay_pool,
+)
 from tests.made_cases import RECORDED_MODEL
-from tests.replay.test_replay_pool import CASE, ask, exchange, recorded, replay_pool
 
 COUNT = 4
 # A case whose worker died.

@@ -1,0 +1,1 @@
+"""What is kept while a run is made, in one SQLite file that all its processes share."""
