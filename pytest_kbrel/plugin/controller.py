@@ -54,10 +54,10 @@ from pytest_kbrel.records import (
     Run,
 )
 from pytest_kbrel.reports import add_to_job_page
+from pytest_kbrel.reports.cases import case_title
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.phrases import INTERRUPTED, STOPPED, UNCOLLECTED
-from pytest_kbrel.reports.view import case_title
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.session.run_builder import (
     SessionResults,

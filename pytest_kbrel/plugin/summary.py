@@ -11,8 +11,9 @@ import pytest
 
 from pytest_kbrel.plugin.options import FLAGS, is_explicit
 from pytest_kbrel.records import UNMEASURED, Run, is_published
-from pytest_kbrel.reports import PAGE, phrases, view
+from pytest_kbrel.reports import PAGE, phrases
 from pytest_kbrel.reports.terminal import terminal_lines
+from pytest_kbrel.reports.view import View
 from pytest_kbrel.settings import Settings
 
 
@@ -79,7 +80,7 @@ def next_steps(
         name = "" if settings.baseline else "=NAME"
         what = (
             "bless this run"
-            if view.verdict(run) in ("pass", "no baseline")
+            if View(run).verdict in ("pass", "no baseline")
             else "bless it anyway"
         )
         steps.append((what, command(f"--kb-baseline-update{name}")))

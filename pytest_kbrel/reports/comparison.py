@@ -9,7 +9,8 @@ from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import CaseResult, Correlation, Run, record
-from pytest_kbrel.reports import phrases, reasons, view
+from pytest_kbrel.reports import phrases, reasons
+from pytest_kbrel.reports.cases import metric
 from pytest_kbrel.reports.changes import changed_facts
 
 # What stands in the place of a verdict where a model was not asked a case that another one was.
@@ -105,7 +106,7 @@ class CaseRow:
 
     def values(self, name: str) -> tuple[float | None, ...]:
         """Return the value of a figure in each model."""
-        values = (view.metric(case, name) if case else None for case in self.results)
+        values = (metric(case, name) if case else None for case in self.results)
         return tuple(value.value if value else None for value in values)
 
     @property

@@ -19,6 +19,13 @@ from pytest_kbrel.records import (
     Waiver,
     unsupported_languages,
 )
+from pytest_kbrel.reports.cases import (
+    is_blessed,
+    metric,
+    names,
+    reused,
+    slices,
+)
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
@@ -28,13 +35,6 @@ from pytest_kbrel.reports.formatting import (
     p_value,
     signed,
     with_interval,
-)
-from pytest_kbrel.reports.view import (
-    is_blessed,
-    metric,
-    names,
-    reused,
-    slices,
 )
 
 # From this part of what is allowed on, a reader should know of a share that breaks no limit yet.

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
-from pytest_kbrel.reports import view
 from pytest_kbrel.reports.comparison import CaseRow, SideBySide, severity
 from pytest_kbrel.reports.formatting import count, end_of, metric_title, number
-from pytest_kbrel.reports.html.page import fitted, script
+from pytest_kbrel.reports.html.page import fitted
 from pytest_kbrel.reports.html.svg import Plot, Point, Spot
 from pytest_kbrel.reports.phrases import correlation_text
+from pytest_kbrel.reports.view import key_figures
 
 # So many models have a column.
 MOST_MODELS = 100
@@ -23,7 +22,6 @@ def comparison_html(models: SideBySide) -> str:
     """Return the page of ``models``, self-contained and below 3 MB; everything a file says is escaped."""
     words = {models.worst(row) for row in models.rows} - {""}
     data: dict[str, Any] = {
-        "script": script(),
         "models": models,
         "columns": models.numbered[:MOST_MODELS],
         "title": f"Comparison of {count(len(models.sides), 'model')}",
@@ -43,7 +41,7 @@ def comparison_html(models: SideBySide) -> str:
 def _metrics(rows: list[CaseRow]) -> list[str]:
     """Return the key metrics of the cases of a table."""
     cases = (case for row in rows for case in row.known)
-    return list(dict.fromkeys(chain.from_iterable(map(view.key_metrics, cases))))
+    return list(dict.fromkeys(of.name for case in cases for of in key_figures(case)))
 
 
 def _point(models: SideBySide, at: int, spot: Spot) -> Point:
