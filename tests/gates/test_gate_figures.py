@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel import stats
-from pytest_kbrel.gates import with_family
 from pytest_kbrel.stats.paired_rates import drop_p, mcnemar
-from tests.gates.tables import answers, case, decided, gate, only, run_of
+from tests.gates.tables import answers, case, decided, gate, only
 
 BEFORE = "+" * 90 + "-" * 20 + "?" * 10
 AFTER = "-" * 12 + BEFORE[12:]
@@ -52,35 +51,3 @@ def test_the_corrected_p_decides() -> None:
             == (actual.p_sidak < 0.05)
             == (actual.p < stats.sidak(comparisons))
         )
-
-
-def test_the_p_values_of_a_run_are_corrected_together() -> None:
-    demands = (
-        gate("accuracy", "max_drop", 0.0),
-        gate("hallucination", "max_drop", 0.0),
-    )
-    worse, same = answers(AFTER), answers(BEFORE)
-    cases = [
-        decided(case(*demands, slice="a"), worse, same, comparisons=4),
-        decided(
-            case(*demands, gate("accuracy", "min", 0.1), slice="b"),
-            same,
-            same,
-            comparisons=4,
-        ),
-        decided(case(*demands, slice="c"), same, baseline=run_of(), comparisons=4),
-    ]
-    actual = with_family(cases)
-    made = [one for result in actual for one in result.gates if one.p is not None]
-    assert len(made) == 4
-    assert [one.p_holm for one in made] == list(stats.holm([one.p for one in made]))
-    assert [one.p_bh for one in made] == list(
-        stats.benjamini_hochberg([one.p for one in made])
-    )
-    assert all(
-        one.p_holm is None for result in actual for one in result.gates if one.p is None
-    )
-    backwards = with_family(cases[::-1])
-    assert [result.gates for result in backwards[::-1]] == [
-        result.gates for result in actual
-    ]

@@ -98,31 +98,6 @@ def test_three_facts_that_did_not_change_clear_nothing() -> None:
     assert "about 10 facts would decide" in actual.reason
 
 
-def test_one_lost_fact_never_looks_better_than_none() -> None:
-    """A fact that is as right as before and was answered otherwise is not lost."""
-    demand = case(gate("accuracy", "max_drop", 0.05))
-    before = answers("+" * 40)
-    same, other, lost = (
-        only(decided(demand, table, before))
-        for table in (
-            before,
-            Table(
-                columns=before.columns,
-                rows=(*before.rows[1:], outcome("Q000", (1, 0, 0.5, 0.5), "correct")),
-            ),
-            answers("-" + "+" * 39),
-        )
-    )
-    assert (same.verdict, other.verdict, lost.verdict) == (
-        "pass",
-        "pass",
-        "inconclusive",
-    )
-    assert "unchanged in every fact" in other.reason
-    assert "accuracy did not change [-0.088, 0.088]" in other.reason
-    assert "accuracy fell by 0.025 [-0.129, 0.065]" in lost.reason
-
-
 def test_undefined_metrics_never_pass() -> None:
     table = consistency([("?", 0.0)] * 5 + [("-", 0.3)] * 5)
     demands = (gate("c_correct", "min", 0.0), gate("c_correct", "max_drop", 1.0))

@@ -12,7 +12,7 @@ from pytest_kbrel.gates import decide
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import measure_figures
 from pytest_kbrel.metrics.base import mean, quotient
-from pytest_kbrel.records import GateResult, Integrity, Table
+from pytest_kbrel.records import GateResult, Table
 from tests.gates.tables import (
     HEAD_TO_TAIL,
     MONITOR,
@@ -218,24 +218,3 @@ def test_what_a_figure_of_monitor_is_worth_stands_beside_it(metric: str) -> None
     ]
     assert ends[0] == "beside it accuracy 0.750, anchor_prob 0.600"
     assert {end.partition(" ")[0] for end in ends[1:]} == {"allowed:"}
-
-
-def test_beside_other_figures_and_what_is_undefined_stands_nothing() -> None:
-    demanded = case(
-        gate("accuracy", "min", 0.9),
-        gate("accuracy_base", "min", 0.9),
-        probe="monitor",
-        slice="P36",
-    )
-    assert all(
-        "beside" not in actual.reason for actual in decided(demanded, AFTER).gates
-    )
-    undefined = case(
-        gate("monitor", "max", 0.9),
-        probe="monitor",
-        slice="P36",
-        integrity=Integrity(anchor_prob=0.0),
-    )
-    (actual,) = decided(undefined, anchored((0.0, 0.0, 0))).gates
-    assert actual.reason.startswith("monitor is undefined: ")
-    assert "beside" not in actual.reason
