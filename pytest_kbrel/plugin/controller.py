@@ -41,7 +41,6 @@ from pytest_kbrel.plugin.junit import complete_junit
 from pytest_kbrel.plugin.options import find_suites, is_on_command_line
 from pytest_kbrel.plugin.output_folder import (
     RunFolder,
-    ahead_mark,
     move_aside,
     move_back,
 )
@@ -166,9 +165,9 @@ class Recorder:
         """Note that a worker has ended, which then asks nothing any more."""
         self.store.end_counting(worker_id)
 
-    def asked_ahead(self, worker_id: str) -> bool:
-        """Return True if a worker has died while it asked ahead of its items."""
-        return ahead_mark(self._run_folder.store_path, worker_id).exists()
+    def has_begun(self, nodeid: str) -> bool:
+        """Return True if an item was begun, and not only its worker asked ahead of it."""
+        return nodeid in self._results.begun
 
     def pytest_report_header(self) -> list[str]:
         """Return the models of the run, and remarks about model arguments without effect."""

@@ -39,11 +39,6 @@ def store_path(output: Path, run: str) -> Path:
     return output / PARTS / run / FILE
 
 
-def ahead_mark(path: Path, worker: str) -> Path:
-    """Return the file beside the store at ``path`` that is there while a worker asks ahead of its items."""
-    return path.with_name(f"{worker}.ahead")
-
-
 class RunFolder:
     """The folder of one run's store, beside those of other runs that write their reports to the same folder."""
 
