@@ -220,22 +220,6 @@ def test_an_error_names_the_folder_of_a_report_that_was_moved_aside(tmp_path):
         read_report(tmp_path / "other")
 
 
-def test_parts_of_a_living_run_stay_and_those_of_a_dead_one_go(tmp_path):
-    alive, mine = RunFolder(tmp_path, "alive"), RunFolder(tmp_path, "mine")
-    alive.start()
-    alive.start()
-    alive.store_path.parent.mkdir()
-    dead = tmp_path / ".parts" / "dead"
-    dead.mkdir()
-    (tmp_path / ".parts" / "dead.alive").touch()
-    mine.clear()
-    assert alive.store_path.parent.is_dir()
-    assert not dead.exists()
-    assert not (tmp_path / ".parts" / "dead.alive").exists()
-    alive.end()
-    assert not (tmp_path / ".parts").exists()
-
-
 def test_parts_that_were_never_locked_stay_for_a_day(tmp_path):
     mine, other = RunFolder(tmp_path, "mine"), tmp_path / ".parts" / "other"
     other.mkdir(parents=True)
