@@ -155,7 +155,7 @@ class Recorder:
             raise pytest.UsageError(str(error)) from None
         changed = changed_suites(settings, results.suites)
         results.notes |= dict.fromkeys(changed)
-        self._run_folder.start()
+        self.store.open()
 
     def add_news(self, news: News) -> None:
         """Add what a worker tells of its models, with an item or at its end."""
@@ -242,7 +242,7 @@ class Recorder:
                 # Until now nobody knew of a worker's test that requests fixtures while it runs.
                 self.begin()
                 self.mark_active()
-                self._run_folder.start()
+                self.store.open()
                 self.add_news(from_wire(News, wire["news"]))
             for result in wire["results"]:
                 decided = from_wire(CaseResult, result)
