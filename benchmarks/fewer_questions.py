@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from gate_power_recorded import ROOT, outcomes_of
+from gate_power_recorded import ROOT
 from null_sessions import Case, Recorded
 
 from pytest_kbrel.catalogue.rules import GATE_RULES
@@ -35,6 +35,7 @@ from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import Case as SuiteCase
 from pytest_kbrel.records import Gate, GateResult, Looks, Outcome, Table
+from pytest_kbrel.session.outcomes import recorded_run
 from pytest_kbrel.suites import load_suite
 
 Asked = tuple[Looks, tuple[GateResult, ...]]
@@ -62,13 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
-    base = outcomes_of(given.baseline)
+    base = recorded_run(given.baseline)
     recorded = [["candidate", "facts asked", "same verdict", "first failure"]]
     nulls = [["null sessions of", "facts asked", "red", "red, all asked"]]
     for path in given.candidates:
         if path.resolve() == given.baseline.resolve():
             continue
-        run = LookedAt(Recorded(outcomes_of(path), base))
+        run = LookedAt(Recorded(recorded_run(path), base))
         recorded.append([path.name, *run.saved()])
         rng = np.random.default_rng(given.seed)
         nulls.append([path.name, *run.null_sessions(rng, given.sessions)])

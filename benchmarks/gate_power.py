@@ -34,7 +34,7 @@ from scipy.stats import binom
 from benchmarks.fewest_lost import fewest_lost
 from benchmarks.rate_verdicts import rate_verdicts, rate_within
 from pytest_kbrel import stats
-from pytest_kbrel.gates.reasons import FEW_CLUSTERS
+from pytest_kbrel.gates.rules import FEW_CLUSTERS
 
 LEVEL = stats.sidak(SLICES)
 SIZES = (50, 100, 200, 300, 400, 600, 1000, 2000, 3000)

@@ -28,8 +28,7 @@ from pytest_kbrel.gates.figures import (
     pooled_figures,
 )
 from pytest_kbrel.gates.measurement import Measurement, Pairing, measure_figures, pair
-from pytest_kbrel.gates.reasons import FEW_CLUSTERS
-from pytest_kbrel.gates.rules import decide
+from pytest_kbrel.gates.rules import FEW_CLUSTERS, decide
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import Case, CaseResult, Gate, Judgement, Outcome, Table
 from pytest_kbrel.suites import load_suite

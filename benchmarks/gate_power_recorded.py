@@ -12,11 +12,12 @@ from gate_power_draws import alarms
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.catalogue.rules import GATE_RULES
-from pytest_kbrel.cli.compare.pairing import RecordedOutcomes, read_outcomes
+from pytest_kbrel.cli.compare.models import baseline_of
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import pair
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.records import Outcome
+from pytest_kbrel.records import Outcome, Run
+from pytest_kbrel.session.outcomes import recorded_run
 from pytest_kbrel.stats.intervals import left_out
 
 ROOT = Path(__file__).parent.parent
@@ -24,28 +25,19 @@ ROOT = Path(__file__).parent.parent
 Changes = tuple[Array, Array]
 
 
-def outcomes_of(path: Path) -> RecordedOutcomes:
-    """Read a report folder; exit where it has no outcomes."""
-    side = read_outcomes(str(path), ROOT)
-    if isinstance(side, str):
-        raise SystemExit(f"{path}: {side}")
-    return side
-
-
 def name_of(row: Outcome) -> str:
     """Return the cluster of a row, or the fact where it is alone."""
     return row.cluster or row.fact_id
 
 
-def changes_of(
-    side: RecordedOutcomes, base: RecordedOutcomes
-) -> Iterator[tuple[str, Changes]]:
+def changes_of(run: Run, base: Run) -> Iterator[tuple[str, Changes]]:
     """The changes in each gated figure of each slice of MONITOR, none of which is a rate; their mean is 0.
 
     Of a figure that is no mean the change of a fact is its influence on the difference (jackknife).
     """
-    for case in side.cases:
-        before = base.run.case(case)
+    blessed = baseline_of(base, ROOT)
+    for case in run.cases:
+        before = blessed.case(case)
         if case.probe != "monitor" or not isinstance(before, BaselineCase):
             continue
         pairing = pair(case.table, before.table)
@@ -106,10 +98,10 @@ def recorded(
 
     A session is all slices of the candidate, each drawn anew, at the level of so many.
     """
-    before = outcomes_of(base)
+    before = recorded_run(base)
     for path in candidates:
         slices: dict[str, list[Changes]] = {}
-        for figure, changes in changes_of(outcomes_of(path), before):
+        for figure, changes in changes_of(recorded_run(path), before):
             slices.setdefault(figure, []).append(changes)
         for number, (figure, of_slices) in enumerate(slices.items()):
             level = stats.sidak(len(of_slices))

@@ -22,16 +22,12 @@ from pathlib import Path
 import numpy as np
 from gate_power_coverage import table
 from gate_power_draws import measured_for
-from gate_power_recorded import name_of, outcomes_of
+from gate_power_recorded import name_of
 
 from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.catalogue.rules import GATE_RULES
-from pytest_kbrel.cli.compare.pairing import (
-    RecordedOutcomes,
-    decide_outcomes,
-    family_size,
-    gate_of,
-)
+from pytest_kbrel.cli.compare.models import baseline_of
+from pytest_kbrel.cli.compare.pairing import decide_again, family_size, gate_of
 from pytest_kbrel.gates.cases import verdict_of
 from pytest_kbrel.gates.figures import (
     Figure,
@@ -43,7 +39,8 @@ from pytest_kbrel.gates.figures import (
 from pytest_kbrel.gates.measurement import Pairing, pair
 from pytest_kbrel.gates.rules import decide
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.records import CaseResult, Gate, GateResult, Outcome, Table
+from pytest_kbrel.records import CaseResult, Gate, GateResult, Outcome, Run, Table
+from pytest_kbrel.session.outcomes import recorded_run
 
 NOTHING = "red, no drop allowed"
 HEAD = (
@@ -70,12 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sessions", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
-    base = outcomes_of(given.baseline)
+    base = recorded_run(given.baseline)
     rows = []
     for path in given.candidates:
         if path.resolve() == given.baseline.resolve():
             continue
-        recorded = Recorded(outcomes_of(path), base)
+        recorded = Recorded(recorded_run(path), base)
         rng = np.random.default_rng(given.seed)
         counts = sum(
             (recorded.session(rng) for _ in range(given.sessions)), Counter[str]()
@@ -157,12 +154,13 @@ class Pairs:
 class Recorded:
     """A recorded candidate beside its baseline, whose answers are exchanged and judged anew."""
 
-    def __init__(self, side: RecordedOutcomes, base: RecordedOutcomes) -> None:
-        self.family = family_size(side)
+    def __init__(self, run: Run, base: Run) -> None:
+        self.family = family_size(run)
+        blessed = baseline_of(base, Path())
         self.clusters: dict[str, int] = {}
-        decided = decide_outcomes(side, base.run, self.family)
+        decided = decide_again(run, blessed, self.family)
         pairs = {
-            case.nodeid: self._pairs(case, base.run.case(case))
+            case.nodeid: self._pairs(case, blessed.case(case))
             for case in decided
             if not case.aggregate and case.table.rows
         }

@@ -20,10 +20,11 @@ from pathlib import Path
 import numpy as np
 from gate_power_coverage import SLICES, Array, Rng, percent, table
 from gate_power_draws import WHOLE, changes
-from gate_power_recorded import name_of, outcomes_of
+from gate_power_recorded import name_of
 from other_gates_verdicts import RED, UNDECIDED, OtherGate, Slice, check, gates
 
 from pytest_kbrel.records import CaseResult
+from pytest_kbrel.session.outcomes import recorded_run
 
 SIZES = (120, 300, 1000)
 FLIPS = (0.02, 0.05, 0.1)
@@ -143,7 +144,8 @@ def loss_table(judges: Sequence[OtherGate], sessions: int) -> Iterator[str]:
 def recorded(base: Path, path: Path) -> list[tuple[Slice, list[str]]]:
     """Read the slices of a candidate with one question a fact, and the objects of each."""
     before, after = (
-        {case.nodeid: case for case in outcomes_of(side).cases} for side in (base, path)
+        {case.nodeid: case for case in recorded_run(side).cases}
+        for side in (base, path)
     )
     return [
         paired(case, before[node], RIGHT[case.probe])

@@ -18,11 +18,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pytest_kbrel.cli.compare.pairing import RecordedOutcomes, read_outcomes
 from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import Table
+from pytest_kbrel.session.outcomes import recorded_run
 
-ROOT = Path(__file__).parents[1]
 FEWEST = 3
 
 
@@ -36,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "candidates", type=Path, nargs="+", help="reports of the candidates"
     )
     given = parser.parse_args(arguments)
-    base = {case.id: case.table for case in outcomes_of(given.baseline).cases}
+    base = {case.id: case.table for case in recorded_run(given.baseline).cases}
     rows = [
         [
             "candidate",
@@ -51,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for path in given.candidates:
         if path.resolve() == given.baseline.resolve():
             continue
-        cases = {case.id: case.table for case in outcomes_of(path).cases}
+        cases = {case.id: case.table for case in recorded_run(path).cases}
         slices = [changes(cases[name], base[name]) for name in cases if name in base]
         moved = [one for one in slices if one is not None and one.any()]
         if not moved:
@@ -72,14 +71,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     print("\n".join(format_table(rows)))
     return 0
-
-
-def outcomes_of(path: Path) -> RecordedOutcomes:
-    """Read a report folder; exit where it has no outcomes."""
-    side = read_outcomes(str(path), ROOT)
-    if isinstance(side, str):
-        raise SystemExit(f"{path}: {side}")
-    return side
 
 
 def changes(table: Table, before: Table) -> npt.NDArray[np.float64] | None:

@@ -9,9 +9,9 @@ from pytest_kbrel.baselines.base import (
 )
 from pytest_kbrel.baselines.comparability import (
     Asked,
-    another_tokenizer,
+    fingerprint_differences,
     helper_differences,
-    incomparable,
+    judge_differences,
     listed_differences,
     prompt_differences,
     same_draw,

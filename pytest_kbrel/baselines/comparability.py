@@ -78,13 +78,6 @@ def fingerprint_differences(
     return tuple(must), tuple(may)
 
 
-def another_tokenizer(model: Fingerprint | None, baseline: Baseline | None) -> bool:
-    """Return True if a model and a blessed run's model have different tokenizers."""
-    if model is None or baseline is None or baseline.model is None:
-        return False
-    return model.tokenizer_digest != baseline.model.tokenizer_digest
-
-
 def judge_differences(
     ours: Fingerprint | None, theirs: Fingerprint | None
 ) -> tuple[str, ...]:
@@ -108,34 +101,6 @@ def helper_differences(
     if not differing:
         return ()
     return (f"{role} ({ours.spec} and {theirs.spec}: {differing})",)
-
-
-def incomparable(
-    model: Fingerprint | None,
-    baseline: Baseline | None,
-    *,
-    judged: bool = False,
-    judge: Fingerprint | None = None,
-    writers: Sequence[Fingerprint] = (),
-) -> tuple[str, ...]:
-    """Return what candidate and baseline must share and do not, in words.
-
-    ``judged``: somebody decides here whether answers are right; ``judge`` is the model that does, ``None``
-    for rules. ``writers`` are the models that wrote distractors here.
-    """
-    if model is None or baseline is None or baseline.model is None:
-        return ()
-    differences = list(fingerprint_differences(model, baseline.model)[0])
-    if judged:
-        differences += judge_differences(judge, baseline.judge)
-    # Under another name the settings differ, which the facts' digests tell.
-    theirs = {helper.spec: helper for helper in baseline.helpers}
-    for writer in writers:
-        if writer.spec in theirs:
-            differences += helper_differences(
-                "writer of distractors", writer, theirs[writer.spec]
-            )
-    return tuple(differences)
 
 
 def same_draw(baseline: Baseline | None, limit: object, seed: object) -> bool:

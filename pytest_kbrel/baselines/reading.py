@@ -23,7 +23,6 @@ from pytest_kbrel.baselines.format import (
     ALLOWED,
     META,
     digest,
-    facts_digest,
     load_tables,
     read_compressed,
     read_meta,
@@ -174,15 +173,6 @@ def is_there(name_or_path: str, rootdir: Path) -> bool:
 def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
     cases: dict[str, Any] = meta["cases"]
     tables = load_tables(lines)
-    if unknown := sorted(tables.keys() - cases.keys()):
-        raise ValueError(f"{META} does not name {unknown[0]}")
-    for key, case in cases.items():
-        table = tables[key]
-        if (
-            facts_digest(table.rows) != case["facts"]
-            or list(table.columns) != case["columns"]
-        ):
-            raise ValueError(f"the outcomes of {key} are not those that {META} names")
     provenance = meta["provenance"]
     return Baseline(
         path=path,

@@ -54,11 +54,11 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.cli.compare.pairing import outcomes_of
     from pytest_kbrel.reports.json_report import read_report
+    from pytest_kbrel.session.outcomes import recorded_run
 
     path = options.report
-    cases = [case for case in outcomes_of(path).cases if case.table.rows]
+    cases = [case for case in recorded_run(path).cases if case.table.rows]
     if not cases:
         raise KbrelError(
             f"{path}: no case has an outcome; allowed: a run with cases that are not invalid"

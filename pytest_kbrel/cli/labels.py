@@ -25,7 +25,7 @@ from pytest_kbrel.outputs import new_file
 from pytest_kbrel.words import SUITE_SUFFIX
 
 if TYPE_CHECKING:
-    from pytest_kbrel.cli.compare.pairing import RecordedOutcomes
+    from pytest_kbrel.records import Run
 
 _DEFAULT = 150
 _LABELS = ("right", "wrong", "missing")
@@ -72,7 +72,7 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.cli.compare.pairing import outcomes_of
+    from pytest_kbrel.session.outcomes import recorded_run
 
     if options.source.is_file():
         return _report(options)
@@ -83,7 +83,7 @@ def _run(options: argparse.Namespace) -> int:
     # A judge says nothing new of an answer that it has judged.
     answers = {
         json.dumps([row[key] for key in ("question", "answers", "prediction")]): row
-        for row in _rows(outcomes_of(options.source))
+        for row in _rows(recorded_run(options.source), options.source)
     }
     if not answers:
         allowed = "a run of suites with Head-to-Tail or Reliable KB, and their files as they were"
@@ -148,20 +148,20 @@ def _labelled(row: dict[str, Any]) -> tuple[bool, bool]:
     return row["label"] == "right", row["verdict"] == "correct"
 
 
-def _rows(side: RecordedOutcomes) -> Iterator[dict[str, Any]]:
+def _rows(run: Run, path: Path) -> Iterator[dict[str, Any]]:
     """Yield the answers to questions that have one, each with all accepted answers of its suite file."""
     from pytest_kbrel.suites import load_suite
 
-    settings = dict(side.run.settings)
+    settings = dict(run.settings)
     try:
         limit = limit_value(settings["limit"]) if settings.get("limit") else None
         seed = FLAG_SEED.integer(settings["seed"]) if settings.get("seed") else None
     except ValueError as error:
-        raise KbrelError(f"{side.run.path}: the recorded settings: {error}") from None
+        raise KbrelError(f"{path}: the recorded settings: {error}") from None
     # Of a case of a Python test no file states the accepted answers.
     judged = [
         case
-        for case in side.cases
+        for case in run.cases
         if case.suite.endswith(SUITE_SUFFIX)
         and (probe := probe_named(case.probe))
         and probe.judged

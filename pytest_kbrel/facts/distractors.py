@@ -41,10 +41,10 @@ def with_negatives(
     A negative is an object of the same relation that is no accepted answer of the fact, nor of any fact of
     the pool with the same subject and relation, case apart. Facts that carry negatives keep theirs, cut at
     ``count``. A draw depends on seed, fact id and candidate only: a larger count extends a smaller one's
-    list, and a new fact in the pool disturbs few lists. Raises ``SuiteError`` when a fact has none.
+    list, and a new fact in the pool disturbs few lists.
     """
     index = _Index(facts, pool)
-    return tuple(_filled(fact, index, count, seed, 1) for fact in facts)
+    return tuple(_filled(fact, index, count, seed) for fact in facts)
 
 
 def with_alike_negatives(
@@ -75,21 +75,44 @@ def with_alike_negatives(
     # One of them may be what the model answers.
     sets = next(n for n in range(4, questions + 5) if math.comb(n - 1, 3) >= questions)
     enough = max(at_least, min(sets, count))
+
+    def drawn(fact: Fact, kinds: _Kinds) -> tuple[list[str], int]:
+        """Return up to ``most`` where ``enough`` are of its kind, else up to ``count``, and how many are."""
+        spelling = index.spelling[fact.relation]
+        wrong = spelling.keys() - index.right(fact)
+        own = kinds.of(fact)
+        closest = kinds.closest[own.closest] & wrong
+        same = kinds.by_sort[own.sort] & wrong - closest
+        parts = [closest, same, wrong - closest - same]
+        # The fewest of these groups that make enough; of all three no more than are asked for.
+        used = 1 if len(closest) >= enough else 2
+        if len(closest) + len(same) < enough:
+            used = 3
+        texts = [
+            text
+            for part in parts[:used]
+            for text in sorted(
+                (spelling[name] for name in part),
+                key=lambda text: (
+                    _length_class(fact.object, text),
+                    _rank(fact, text, seed),
+                ),
+            )
+        ][: count if used == 3 else most]
+        return texts, min(sum(map(len, parts[: min(used, 2)])), len(texts))
+
     made: list[Fact] = []
     alike: list[tuple[str, float]] = []
     for fact in facts:
         if fact.negatives or fact.relation not in mixed:
-            made.append(_filled(fact, index, count, seed, at_least))
-            continue
-        kinds = mixed[fact.relation]
-        texts, same = _drawn(
-            fact, index, kinds, seed, enough=enough, count=count, most=most
-        )
-        if len(texts) < at_least:
-            raise _too_few(fact, len(texts), at_least)
-        made.append(dataclasses.replace(fact, negatives=tuple(texts)))
-        if texts and kinds.of(fact).sort != "unknown":
-            alike.append((fact.id, same / len(texts)))
+            made.append(_filled(fact, index, count, seed))
+        else:
+            texts, same = drawn(fact, mixed[fact.relation])
+            made.append(dataclasses.replace(fact, negatives=tuple(texts)))
+            if texts and mixed[fact.relation].of(fact).sort != "unknown":
+                alike.append((fact.id, same / len(texts)))
+        if len(made[-1].negatives) < at_least:
+            raise _too_few(fact, len(made[-1].negatives), at_least)
     return tuple(made), tuple(alike)
 
 
@@ -122,7 +145,10 @@ def fewest_negatives(facts: Sequence[Fact], pool: Sequence[Fact]) -> int:
     index = _Index(facts, pool)
     counts = []
     for fact in facts:
-        counts.append(len(fact.negatives) or index.count(fact))
+        counts.append(
+            len(fact.negatives)
+            or len(index.spelling[fact.relation]) - len(index.right(fact))
+        )
         if not counts[-1]:
             raise _too_few(fact, 0, 1)
     return min(counts, default=0)
@@ -133,57 +159,16 @@ def is_spelt(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
-def _filled(fact: Fact, index: _Index, count: int, seed: int, at_least: int) -> Fact:
-    if at_least <= len(fact.negatives) <= count and fact.negatives:
-        return fact
-    candidates = list(fact.negatives or index.candidates(fact))
-    if len(candidates) < at_least:
-        raise _too_few(fact, len(candidates), at_least)
-    if not fact.negatives:
-        candidates.sort(key=lambda text: _rank(fact, text, seed))
-    return dataclasses.replace(fact, negatives=tuple(candidates[:count]))
+def _filled(fact: Fact, index: _Index, count: int, seed: int) -> Fact:
+    drawn = fact.negatives
+    if not drawn:
+        candidates = index.candidates(fact)
+        drawn = tuple(sorted(candidates, key=lambda text: _rank(fact, text, seed)))
+    return dataclasses.replace(fact, negatives=drawn[:count])
 
 
 def _rank(fact: Fact, text: str, seed: int) -> bytes:
     return hashlib.sha256(f"{seed}\0{fact.id}\0{text}".encode()).digest()
-
-
-def _drawn(
-    fact: Fact,
-    index: _Index,
-    kinds: _Kinds,
-    seed: int,
-    *,
-    enough: int,
-    count: int,
-    most: int,
-) -> tuple[list[str], int]:
-    """Return the negatives of a fact of a mixed relation, and how many of them are of its own kind.
-
-    There are up to ``most`` where ``enough`` are of its kind, else up to ``count``.
-    """
-    spelling = index.spelling[fact.relation]
-    wrong = spelling.keys() - index.right(fact)
-    own = kinds.of(fact)
-    closest = kinds.closest[own.closest] & wrong
-    same = kinds.by_sort[own.sort] & wrong - closest
-    alike = len(closest) + len(same)
-    parts = [closest, same, wrong - closest - same]
-    if len(closest) >= enough:
-        parts, alike = parts[:1], len(closest)
-    elif alike >= enough:
-        parts = parts[:2]
-    else:
-        most = count
-
-    def place(text: str) -> tuple[int, bytes]:
-        return _length_class(fact.object, text), _rank(fact, text, seed)
-
-    chosen: list[str] = []
-    for part in parts:
-        chosen += sorted((spelling[name] for name in part), key=place)
-    chosen = chosen[:most]
-    return chosen, min(alike, len(chosen))
 
 
 def _length_class(answer: str | None, text: str) -> int:
@@ -246,9 +231,6 @@ class _Index:
                 ):
                     bearers.add(folded)
         return bearers
-
-    def count(self, fact: Fact) -> int:
-        return len(self.spelling[fact.relation]) - len(self.right(fact))
 
     def candidates(self, fact: Fact) -> list[str]:
         right = self.right(fact)

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign.directions import is_unbounded
 from pytest_kbrel.foreign.eval_ever import KEYS, read_eval_ever
 from pytest_kbrel.foreign.inspect_logs import read_inspect
-from pytest_kbrel.foreign.lines import json_rows
+from pytest_kbrel.foreign.lines import TABLES, rows_of
 from pytest_kbrel.foreign.lm_eval import read_lm_eval
 from pytest_kbrel.foreign.plain import read_plain
 from pytest_kbrel.foreign.scored import (
-    NO_ANSWER,
     ONE_TASK,
     SCORE,
-    ScoredCase,
+    Answer,
     ScoredRun,
+    Scores,
     Wanted,
     names_metric,
+    scored_run,
 )
 
 ALLOWED = (
     "lm_eval's samples_*.jsonl or their folder, Inspect's logs, instances of Every Eval Ever, "
     "CSV, TSV or JSON lines with an id and a score"
 )
-_READERS: Mapping[str, Callable[[Path, Wanted], ScoredRun]] = {
+_READERS: Mapping[str, Callable[[Path, Wanted], Iterator[Answer]]] = {
     "lm_eval": read_lm_eval,
     "every_eval_ever": read_eval_ever,
     "inspect_ai": read_inspect,
@@ -44,8 +45,9 @@ def read_run(path: Path, wanted: Wanted) -> ScoredRun:
         raise KbrelError(
             f"{path}: --pool {wanted.pool[0]}: has no groups; allowed: a run of lm_eval"
         )
+    tool = path.suffix.removeprefix(".") if form == "plain" else form
     try:
-        return _READERS[form](path, wanted)
+        return scored_run(path, tool, _READERS[form](path, wanted), wanted)
     except (OSError, ValueError) as error:
         raise KbrelError(f"{path}: {error}") from None
 
@@ -63,10 +65,10 @@ def format_of(path: Path) -> str | None:
         return "inspect_ai" if is_log else None
     if not path.is_file():
         return None
-    if path.suffix in (".csv", ".tsv"):
+    if path.suffix in TABLES:
         return "plain"
     if path.suffix == ".jsonl":
-        first = next((row for _, row in json_rows(path)), {})
+        first = next((row for _, row in rows_of(path)), {})
         if "doc_id" in first and ("filtered_resps" in first or "resps" in first):
             return "lm_eval"
         return "every_eval_ever" if all(key in first for key in KEYS) else "plain"
@@ -80,8 +82,5 @@ def format_of(path: Path) -> str | None:
         return "lm_eval"
     if b'"evaluation_id"' in head and b'"source_metadata"' in head:
         return "every_eval_ever"
-    return (
-        "inspect_ai"
-        if b'"status"' in head and b'"eval"' in head and b'"kbrel_version"' not in head
-        else None
-    )
+    is_log = all(key in head for key in (b'"status"', b'"eval"'))
+    return "inspect_ai" if is_log and b'"kbrel_version"' not in head else None

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import KbrelError, MissingExtraError
-from pytest_kbrel.foreign.scored import Answer, ScoredRun, Wanted, number, scored_run
+from pytest_kbrel.foreign.scored import Answer, Wanted, number
+from pytest_kbrel.records import NOT_KNOWN
 
-TOOL = "inspect_ai"
 # Correct, partially correct, incorrect, no answer: as Inspect's own metrics count them.
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _LETTERS = tuple(_GRADES)
 
 
-def read_inspect(path: Path, wanted: Wanted) -> ScoredRun:
-    """Read a log, or a folder with one log a task; the epochs of a sample count with their mean.
+def read_inspect(path: Path, wanted: Wanted) -> Iterator[Answer]:
+    """Yield the samples of a log, or of a folder with one log a task, each once an epoch.
 
     A metric is the name of a scorer, with the key where its value is an object. Raises
     ``MissingExtraError`` without Inspect, ``KbrelError`` on a log that did not end well.
@@ -48,16 +48,12 @@ def read_inspect(path: Path, wanted: Wanted) -> ScoredRun:
                 "allowed: one a task"
             )
         tasks[log.eval.task] = name, str(log.eval.model)
-    # One after another: a log may be larger than the memory.
-    read = partial(
-        read_eval_log_samples, all_samples_required=False, resolve_attachments=False
-    )
-    answers = (
-        answer
-        for task, (name, model) in tasks.items()
-        for answer in _answers(name, task, model, read(name))
-    )
-    return scored_run(path, TOOL, answers, wanted)
+    for task, (name, model) in tasks.items():
+        # One after another: a log may be larger than the memory.
+        samples = read_eval_log_samples(
+            name, all_samples_required=False, resolve_attachments=False
+        )
+        yield from _answers(name, task, model, samples)
 
 
 def _by_inspect(name: str, read: Callable[[], Any]) -> Any:
@@ -77,39 +73,33 @@ def _answers(
     unscored: list[Answer] = []
     while (sample := _by_inspect(name, partial(next, samples, None))) is not None:
         values = _values(sample)
-        scores = {name: _number(value) for name, value in values.items()}
-        metrics |= dict.fromkeys(scores)
-        target = sample.target
+        metrics |= dict.fromkeys(values)
+        target = [sample.target] if isinstance(sample.target, str) else sample.target
+        is_text = isinstance(sample.input, str)
+        asked = [sample.input] if is_text else [one.text for one in sample.input]
         answer = Answer(
             where=f"{name}: sample {sample.id}",
             task=task,
             id=str(sample.id),
-            scores=scores,
+            scores={
+                name: number(_GRADES.get(of, of) if isinstance(of, str) else of)
+                for name, of in values.items()
+            },
             higher={name: True for name, of in values.items() if of in _LETTERS},
             model=model,
-            asked=_asked(sample),
+            # Without ids of their own, samples are numbered in the order they ran.
+            asked=json.dumps([asked, sample.choices, target]),
             fields=({"epoch": sample.epoch}, sample.metadata or {}, {"task": task}),
-            question=sample.input if isinstance(sample.input, str) else "",
-            expected=target if isinstance(target, str) else ", ".join(map(str, target)),
+            question=sample.input if is_text else "",
+            expected=", ".join(map(str, target)) or NOT_KNOWN,
             answer=sample.output.completion if sample.output else "",
         )
-        if scores:
+        if values:
             yield answer
         else:
             unscored.append(answer)
     for answer in unscored:
         yield dataclasses.replace(answer, scores=dict.fromkeys(metrics))
-
-
-def _asked(sample: Any) -> str:
-    """Return all that a sample asks: without ids of their own, samples are numbered in the order they ran."""
-    asked = (
-        [sample.input]
-        if isinstance(sample.input, str)
-        else [message.text for message in sample.input]
-    )
-    targets = [sample.target] if isinstance(sample.target, str) else sample.target
-    return json.dumps([asked, sample.choices, targets])
 
 
 def _values(sample: Any) -> dict[str, object]:
@@ -120,7 +110,3 @@ def _values(sample: Any) -> dict[str, object]:
         elif not isinstance(score.value, list):
             values[scorer] = score.value
     return values
-
-
-def _number(value: object) -> float | None:
-    return number(_GRADES.get(value, value) if isinstance(value, str) else value)

@@ -7,85 +7,72 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pytest_kbrel import untrusted
 from pytest_kbrel.errors import KbrelError
 
+TABLES = (".csv", ".tsv")
 _DELIMITERS = ",\t;"
 _GZIP = b"\x1f\x8b"
+Rows = Iterator[tuple[str, Mapping[str, Any]]]
 
 
-def json_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield ``FILE:LINE`` and the object of each line that is not empty.
+def rows_of(path: Path) -> Rows:
+    """Yield ``FILE:LINE`` and the row: an object a line, or of a table its cells by the header.
 
-    NaN and infinity are read, since other tools write them. Raises ``KbrelError`` on what is no object.
+    NaN and infinity are read, since other tools write them. Raises ``KbrelError`` on what is no object, and
+    on a row with another number of cells than the header.
     """
-    where = str(path)
-    try:
+    at = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal at
         with path.open("rb") as stream:
-            for at, line in enumerate(untrusted.lines(stream), start=1):
-                where = f"{path}:{at}"
-                if not line.strip():
-                    continue
-                if line.startswith(_GZIP):
-                    raise ValueError("is packed with gzip; allowed: the file unpacked")
-                try:
-                    row = untrusted.parse(line, untrusted.no_twins, nan=True)
-                except json.JSONDecodeError as error:
-                    end = (
-                        ""
-                        if line.endswith(b"\n")
-                        else ", and no line ends there: the file may be cut short"
-                    )
-                    raise ValueError(
-                        f"is no JSON at character {error.pos + 1}: {error.msg}{end}"
-                    ) from None
-                if not isinstance(row, dict):
-                    raise ValueError(
-                        f"found {type(row).__name__}; allowed: an object a line"
-                    )
-                yield where, row
+            for at, line in enumerate(untrusted.lines(stream), start=1):  # noqa: B007
+                yield line
+
+    read = _cells if path.suffix in TABLES else _objects
+    try:
+        for row in read(lines()):
+            yield f"{path}:{at}", row
+    except csv.Error as error:
+        raise KbrelError(f"{path}:{at}: cannot be read as CSV: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise KbrelError(f"{where}: {error}") from None
+        raise KbrelError(f"{path}:{at}: {error}") from None
 
 
-def csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield ``FILE:LINE`` and the cells of each row by the header; separated by commas, tabs or semicolons.
+def _objects(lines: Iterator[bytes]) -> Iterator[Mapping[str, Any]]:
+    for line in filter(bytes.strip, lines):
+        if line.startswith(_GZIP):
+            raise ValueError("is packed with gzip; allowed: the file unpacked")
+        try:
+            row = untrusted.parse(line, untrusted.no_twins, nan=True)
+        except json.JSONDecodeError as error:
+            cut = ", and no line ends there: the file may be cut short"
+            end = "" if line.endswith(b"\n") else cut
+            raise ValueError(
+                f"is no JSON at character {error.pos + 1}: {error.msg}{end}"
+            ) from None
+        if not isinstance(row, dict):
+            raise ValueError(f"found {type(row).__name__}; allowed: an object a line")
+        yield row
 
-    Raises ``KbrelError`` on a row with another number of cells than the header.
-    """
-    where = str(path)
 
-    def text(stream: BinaryIO) -> Iterator[str]:
-        nonlocal where
-        for at, line in enumerate(untrusted.lines(stream), start=1):
-            where = f"{path}:{at}"
-            yield line.decode("utf-8-sig" if at == 1 else "utf-8")
-
-    try:
-        with path.open("rb") as stream:
-            lines = text(stream)
-            header = next(lines, "")
-            delimiter = max(_DELIMITERS, key=header.count)
-            reader = csv.reader(
-                itertools.chain([header], lines), delimiter=delimiter, strict=True
+def _cells(lines: Iterator[bytes]) -> Iterator[Mapping[str, Any]]:
+    header = next(lines, b"").decode("utf-8-sig")
+    text = itertools.chain([header], (line.decode("utf-8") for line in lines))
+    delimiter = max(_DELIMITERS, key=header.count)
+    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    names = next(reader, [])
+    if twice := sorted(name for name in set(names) if names.count(name) > 1):
+        raise ValueError(f"found the column {twice[0]!r} twice; allowed: once")
+    for cells in filter(None, reader):
+        if len(cells) != len(names):
+            raise ValueError(
+                f"found {len(cells)} cells; allowed: {len(names)}, as in the header"
             )
-            names = next(reader, [])
-            if twice := {name for name in names if names.count(name) > 1}:
-                raise KbrelError(
-                    f"{where}: found the column {sorted(twice)[0]!r} twice; allowed: once"
-                )
-            for cells in reader:
-                if not cells:
-                    continue
-                if len(cells) != len(names):
-                    raise KbrelError(
-                        f"{where}: found {len(cells)} cells; allowed: {len(names)}, as in the header"
-                    )
-                yield where, dict(zip(names, cells, strict=True))
-    except (ValueError, csv.Error) as error:
-        raise KbrelError(f"{where}: cannot be read as CSV: {error}") from None
+        yield dict(zip(names, cells, strict=True))
 
 
 def json_object(path: Path) -> dict[str, Any]:
@@ -98,4 +85,9 @@ def json_object(path: Path) -> dict[str, Any]:
         )
     except ValueError as error:
         raise KbrelError(f"{path}: {error}") from None
-    return document if isinstance(document, dict) else {}
+    return as_object(document)
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """Return the object, empty where the value is something else."""
+    return value if isinstance(value, dict) else {}

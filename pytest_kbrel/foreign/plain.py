@@ -2,101 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.foreign.lines import csv_rows, json_rows
-from pytest_kbrel.foreign.scored import (
-    NO_ANSWER,
-    ONE_TASK,
-    Answer,
-    ScoredRun,
-    Wanted,
-    number,
-    scored_run,
-)
+from pytest_kbrel.foreign.lines import rows_of
+from pytest_kbrel.foreign.scored import ONE_TASK, Answer, Wanted, number
+from pytest_kbrel.records import NOT_KNOWN
 
 IDS = ("id", "sample_id", "doc_id", "question_id", "fact_id")
 SCORES = (
-    "score",
-    "correct",
-    "is_correct",
-    "passed",
-    "acc",
-    "accuracy",
-    "exact_match",
-    "em",
-    "f1",
+    *("score", "correct", "is_correct", "passed"),
+    *("acc", "accuracy", "exact_match", "em", "f1"),
 )
-_TASKS = ("task", "case")
-_HASHES = ("prompt_hash", "prompt_digest")
-_TEXTS = {
-    "question": ("question", "prompt"),
-    "expected": ("expected", "target"),
-    "answer": ("answer", "output"),
-}
+_EXPECTED = ("expected", "target")
 
 
-def read_plain(path: Path, wanted: Wanted) -> ScoredRun:
-    """Read ``.csv``, ``.tsv`` or ``.jsonl``; raises ``KbrelError`` where ids or scores are not recognised."""
-    rows = json_rows(path) if path.suffix == ".jsonl" else csv_rows(path)
-    return scored_run(
-        path, path.suffix.removeprefix("."), _answers(rows, path, wanted), wanted
-    )
+def read_plain(path: Path, wanted: Wanted) -> Iterator[Answer]:
+    """Yield the rows of ``.csv``, ``.tsv`` or ``.jsonl``.
 
-
-def _answers(
-    rows: Iterator[tuple[str, Mapping[str, Any]]], path: Path, wanted: Wanted
-) -> Iterator[Answer]:
+    Raises ``KbrelError`` where ids or scores are not recognised.
+    """
     # Rows of another task may have other scores.
     metrics: dict[str, dict[str, None]] = {}
-    for where, row in rows:
-        key = wanted.id or next((name for name in IDS if name in row), "")
-        if row.get(key) in (None, ""):
-            columns = ", ".join(row)
+    for where, row in rows_of(path):
+        columns = ", ".join(row)
+        if not (id_ := _text(row, (wanted.id,) if wanted.id else IDS)):
+            allowed = wanted.id or ", ".join(IDS)
             raise KbrelError(
-                f"{where}: found no id ({wanted.id or ', '.join(IDS)}) among {columns}; allowed: --id KEY"
+                f"{where}: found no id ({allowed}) among {columns}; allowed: --id KEY"
             )
-        task = _text(row, _TASKS) or ONE_TASK
+        task = _text(row, ("task", "case")) or ONE_TASK
         of_task = metrics.setdefault(task, {})
-        of_task |= dict.fromkeys(
-            name for name in wanted.metrics or SCORES if name in row
-        )
+        of_task |= {name: None for name in wanted.metrics or SCORES if name in row}
         if not of_task and not wanted.metrics:
             raise KbrelError(
-                f"{where}: found no score ({', '.join(SCORES)}) among {', '.join(row)}; allowed: --metric KEY"
+                f"{where}: found no score ({', '.join(SCORES)}) among {columns}; allowed: --metric KEY"
             )
-        scores = {}
-        for name in of_task:
-            value = row.get(name)
-            scores[name] = number(value)
-            if (
-                scores[name] is None
-                and value not in (None, "")
-                and str(value).lower() != "nan"
-            ):
+        scores = {name: number(row.get(name)) for name in of_task}
+        for name, score in scores.items():
+            given = str(row.get(name) or "")
+            if score is None and given.lower() not in ("", "nan"):
                 raise KbrelError(
-                    f"{where}: {name} is {str(value)[:60]!r}; allowed: a number, true or false"
+                    f"{where}: {name} is {given[:60]!r}; allowed: a number, true or false"
                 )
-        texts = {name: _text(row, keys) for name, keys in _TEXTS.items()}
-        if not texts["expected"] and any(key in row for key in _TEXTS["expected"]):
-            texts["expected"] = NO_ANSWER
+        is_empty = any(key in row for key in _EXPECTED)
         yield Answer(
             where=where,
             task=task,
-            id=str(row[key]),
+            id=id_,
             scores=scores,
-            higher={},
-            model="",
             fields=(row,),
-            asked=_text(row, _HASHES),
-            question=texts["question"],
-            expected=texts["expected"],
-            answer=texts["answer"],
+            asked=_text(row, ("prompt_hash", "prompt_digest")),
+            question=_text(row, ("question", "prompt")),
+            expected=_text(row, _EXPECTED) or ("" if is_empty else NOT_KNOWN),
+            answer=_text(row, ("answer", "output")),
         )
 
 
-def _text(row: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+def _text(row: Mapping[str, Any], keys: Sequence[str]) -> str:
+    """Return the first of the keys that a row has a value of, as text."""
     return next((str(row[key]) for key in keys if row.get(key) is not None), "")

@@ -1,4 +1,4 @@
-"""Scored answers of any tool as one record a task: a table for each metric, rows by id.
+"""Scored answers of any tool as one record: cases by task, of each its rows by id.
 
 The rows of a file are read one after another, and only what is compared or shown of each is held.
 """
@@ -11,19 +11,18 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from pytest_kbrel.bounds import FIGURE
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign.directions import higher_is_better
-from pytest_kbrel.records import NOT_KNOWN, Outcome, Table, record
+from pytest_kbrel.records import NOT_KNOWN, Label, Outcome, Table, record
 
 SCORE = "score"
 LOG_PERPLEXITY = "log_perplexity"
 # The case of rows that name no task.
 ONE_TASK = "all"
-# The expected answer of a row where none exists. Right and wrong are a matter of its score all the same.
-NO_ANSWER = "(no answer exists)"
 # How much of a question, an expected answer and an answer is held to show what changed.
 EXCERPT = 160
 _DIGEST = 16
@@ -54,35 +53,33 @@ class Answer:
 
     ``asked`` is a digest of how it was asked, empty where the tool keeps none. ``fields`` are the objects in
     which keys are looked up, the first one first. ``higher`` says of metrics of the task whether more is
-    better, as far as the tool says it. ``model`` is who answered.
+    better, as far as the tool says it. ``model`` is who answered. ``expected`` is empty where no answer exists.
     """
 
     where: str
     task: str
     id: str
     scores: Mapping[str, float | None]
-    higher: Mapping[str, bool]
-    model: str
-    fields: tuple[Mapping[str, Any], ...] = ()
+    fields: tuple[Mapping[str, Any], ...]
+    higher: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    model: str = ""
     asked: str = ""
     question: str = ""
-    expected: str = ""
+    expected: str = NOT_KNOWN
     answer: str = ""
 
 
 @record
-class ScoredCase:
-    """One task, or a group of it: a table with the column ``score`` for each metric.
+class Scores:
+    """The scores of a metric in a case, each row with its mean in the column :data:`SCORE` of ``table``.
 
-    ``higher`` says of a metric whether more is better, where that is known: those of another case may have
-    the same names. ``repeated`` has by metric the ids that stand several times, of which the mean counts,
-    each with the number of its scores; ``unscored`` are the ids without a score, by metric.
+    ``times`` is how many scores each row has, by id; 0 where it stands there without one. ``higher`` says
+    whether more is better, ``None`` where nothing tells: another case may have a metric of the same name.
     """
 
-    tables: Mapping[str, Table]
-    higher: Mapping[str, bool]
-    repeated: Mapping[str, Mapping[str, int]]
-    unscored: Mapping[str, Sequence[str]]
+    table: Table
+    times: Mapping[str, int]
+    higher: bool | None
 
 
 @record
@@ -92,7 +89,7 @@ class ScoredRun:
     path: Path
     tool: str
     model: str
-    cases: Mapping[str, ScoredCase]
+    cases: Mapping[str, Mapping[str, Scores]]
 
 
 def number(value: object) -> float | None:
@@ -119,7 +116,136 @@ def metric_score(metric: str, score: float | None) -> tuple[str, float | None]:
     return metric, score
 
 
-def field(answer: Answer, key: str, flag: str) -> str:
+def names_metric(name: str, metric: str) -> bool:
+    """Whether a name means a metric: ``exact_match`` means ``exact_match,strict-match`` as well."""
+    return name in (metric, metric.partition(",")[0])
+
+
+def scored_run(
+    path: Path, tool: str, answers: Iterable[Answer], wanted: Wanted
+) -> ScoredRun:
+    """Put the rows of a run together, case by case.
+
+    A metric that ``wanted`` does not name is left out where it names any. Raises ``KbrelError`` where no row
+    or no wanted metric is there, where a row lacks a key that is wanted, and where several models answered.
+    """
+    cases: dict[str, dict[str, _Metric]] = {}
+    # The metrics that have any score.
+    available: dict[str, None] = {}
+    models: dict[str, None] = {}
+    for answer in answers:
+        models |= dict.fromkeys(filter(None, [answer.model]))
+        name = answer.task
+        if wanted.group:
+            name = f"{name}[{_field(answer, wanted.group, '--group-by')}]"
+        case = cases.setdefault(name, {})
+        # The first row of one task is no row of another.
+        id_ = sys.intern(answer.id if name == ONE_TASK else f"{name}/{answer.id}")
+        for metric, score in answer.scores.items():
+            if score is not None:
+                available[metric] = None
+                if abs(score) > FIGURE:
+                    raise KbrelError(
+                        f"{answer.where}: {metric} is {score:g}; allowed: from {-FIGURE:g} to {FIGURE:g}"
+                    )
+            if not wanted.metrics or _named(metric, wanted.metrics):
+                case.setdefault(metric, _Metric()).add(id_, answer, metric, wanted)
+    if not cases:
+        raise KbrelError(
+            f"{path}: found no scored row; allowed: a file with a row for each question"
+        )
+    if len(models) > 1:
+        raise KbrelError(
+            f"{path}: found {len(models)} models: {', '.join(models)}; allowed: one"
+        )
+    if missing := [
+        name
+        for name in (*wanted.metrics, *wanted.lower)
+        if not any(names_metric(name, metric) for metric in available)
+    ]:
+        allowed = ", ".join(available) or "none"
+        raise KbrelError(
+            f"{path}: found no score named {', '.join(missing)}; allowed here: {allowed}"
+        )
+    return ScoredRun(
+        path=path,
+        tool=tool,
+        model=", ".join(models),
+        # Where metrics are named, a task without any of them is not asked about.
+        cases={
+            name: {metric: of.scores(metric, wanted) for metric, of in case.items()}
+            for name, case in cases.items()
+            if case or not wanted.metrics
+        },
+    )
+
+
+def _named(metric: str, names: Iterable[str]) -> bool:
+    return any(names_metric(name, metric) for name in names)
+
+
+@dataclasses.dataclass(slots=True)
+class _Metric:
+    """What is held of a metric while rows are read: the first row of each id, and its scores."""
+
+    rows: dict[str, Outcome] = dataclasses.field(default_factory=dict)
+    given: dict[str, list[float]] = dataclasses.field(default_factory=dict)
+    higher: bool | None = None
+
+    def add(self, id_: str, answer: Answer, metric: str, wanted: Wanted) -> None:
+        """Add a row; the other run has the same ids and questions, which are held once."""
+        more = answer.higher.get(metric, answer.higher.get(metric.partition(",")[0]))
+        if more is not None:
+            # Where rows say both, less is better.
+            self.higher = more and self.higher is not False
+        asked = _digest(answer.asked)
+        if (row := self.rows.get(id_)) is None:
+            cluster = (
+                _field(answer, wanted.cluster, "--cluster") if wanted.cluster else ""
+            )
+            row = Outcome(
+                fact_id=id_,
+                question=_excerpt(answer.question or answer.id),
+                expected=_excerpt(answer.expected),
+                answer=_excerpt(answer.answer),
+                label="wrong",
+                values=(),
+                prompt_digest=asked,
+                cluster=sys.intern(cluster),
+            )
+        elif asked not in row.prompt_digest.split("+"):
+            asked = "+".join(sorted((*row.prompt_digest.split("+"), asked)))
+            row = dataclasses.replace(row, prompt_digest=asked)
+        self.rows[id_] = row
+        score = answer.scores[metric]
+        self.given.setdefault(id_, []).extend([] if score is None else [score])
+
+    def scores(self, metric: str, wanted: Wanted) -> Scores:
+        """Return the rows as the gates compare them."""
+        higher = higher_is_better(metric) if self.higher is None else self.higher
+        if _named(metric, wanted.lower):
+            higher = False
+        best, rows = float(higher is not False), []
+        good: tuple[Label, Label] = ("correct", "uninformative")
+        for id_, given in self.given.items():
+            if given:
+                row, mean = self.rows[id_], fmean(given)
+                rows.append(
+                    dataclasses.replace(
+                        row,
+                        answer=row.answer or f"{mean:g}",
+                        label="wrong" if mean != best else good[row.expected == ""],
+                        values=(mean,),
+                    )
+                )
+        return Scores(
+            table=Table(columns=(SCORE,), rows=tuple(rows)),
+            times={id_: len(given) for id_, given in self.given.items()},
+            higher=higher,
+        )
+
+
+def _field(answer: Answer, key: str, flag: str) -> str:
     """Return the value of a key of a row as text; raises ``KbrelError`` where it has none."""
     for fields in answer.fields:
         for value in (fields.get(key), _inner(fields, key.split("."))):
@@ -138,170 +264,7 @@ def _inner(fields: Any, path: Sequence[str]) -> Any:
     return fields
 
 
-def scored_run(
-    path: Path, tool: str, answers: Iterable[Answer], wanted: Wanted
-) -> ScoredRun:
-    """Put the rows of a run together, case by case.
-
-    A metric that ``wanted`` does not name is left out where it names any; ``exact_match`` names
-    ``exact_match,strict-match`` as well. Raises ``KbrelError`` where no row or no wanted metric is there, where
-    a row lacks a key that is wanted, and where several models answered.
-    """
-    rows: dict[str, dict[str, dict[str, _Row]]] = {}
-    higher: dict[str, dict[str, bool]] = {}
-    # The metrics that have any score.
-    available: dict[str, None] = {}
-    models: dict[str, None] = {}
-    for answer in answers:
-        name = answer.task
-        models |= dict.fromkeys(filter(None, [answer.model]))
-        if wanted.group:
-            name = f"{name}[{field(answer, wanted.group, '--group-by')}]"
-        case = rows.setdefault(name, {})
-        said = higher.setdefault(name, {})
-        for metric, more in answer.higher.items():
-            said[metric] = more and said.get(metric, True)
-        asked = _digest(answer.asked)
-        for metric, score in answer.scores.items():
-            if score is not None and abs(score) > FIGURE:
-                raise KbrelError(
-                    f"{answer.where}: {metric} is {score:g}; allowed: from {-FIGURE:g} to {FIGURE:g}"
-                )
-            if score is not None:
-                available[metric] = None
-            if not wanted.metrics or _named(metric, wanted.metrics):
-                by_id = case.setdefault(metric, {})
-                row = by_id.get(answer.id) or by_id.setdefault(
-                    sys.intern(answer.id), _row(answer, wanted)
-                )
-                row.add(score, asked)
-    if not rows:
-        raise KbrelError(
-            f"{path}: found no scored row; allowed: a file with a row for each question"
-        )
-    if len(models) > 1:
-        raise KbrelError(
-            f"{path}: found {len(models)} models: {', '.join(models)}; allowed: one"
-        )
-    missing = [
-        name
-        for name in (*wanted.metrics, *wanted.lower)
-        if not any(names_metric(name, metric) for metric in available)
-    ]
-    if missing:
-        allowed = ", ".join(available) or "none"
-        raise KbrelError(
-            f"{path}: found no score named {', '.join(missing)}; allowed here: {allowed}"
-        )
-    return ScoredRun(
-        path=path,
-        tool=tool,
-        model=", ".join(models),
-        # Where metrics are named, a task without any of them is not asked about.
-        cases={
-            name: _case(by_id, higher[name], wanted.lower)
-            for name, by_id in rows.items()
-            if by_id or not wanted.metrics
-        },
-    )
-
-
-def _named(metric: str, names: Iterable[str]) -> bool:
-    return any(names_metric(name, metric) for name in names)
-
-
-def names_metric(name: str, metric: str) -> bool:
-    """Whether a name means a metric: ``exact_match`` means ``exact_match,strict-match`` as well."""
-    return name in (metric, metric.partition(",")[0])
-
-
-def _case(
-    metrics: Mapping[str, dict[str, _Row]],
-    said: Mapping[str, bool],
-    lower: Sequence[str],
-) -> ScoredCase:
-    """Return the tables of a case; ``metrics`` is emptied, since both at once would be twice as large.
-
-    ``said`` is what the tool says of which way is better, and of ``lower`` less is.
-    """
-    tables: dict[str, Table] = {}
-    higher: dict[str, bool] = {}
-    unscored: dict[str, list[str]] = {}
-    repeated: dict[str, dict[str, int]] = {}
-    for metric, by_id in metrics.items():
-        more = said.get(metric, said.get(metric.partition(",")[0]))
-        if more is None:
-            more = higher_is_better(metric)
-        if _named(metric, lower):
-            more = False
-        if more is not None:
-            higher[metric] = more
-        outcomes = []
-        for id_ in list(by_id):
-            row = by_id.pop(id_)
-            if row.times > 1:
-                repeated.setdefault(metric, {})[id_] = row.scores
-            if row.scores:
-                outcomes.append(row.outcome(id_))
-            else:
-                unscored.setdefault(metric, []).append(id_)
-        tables[metric] = Table(columns=(SCORE,), rows=tuple(outcomes))
-    return ScoredCase(
-        tables=tables, higher=higher, repeated=repeated, unscored=unscored
-    )
-
-
-@dataclasses.dataclass(slots=True)
-class _Row:
-    """What is held of the rows of one id: the texts of the first, and the sum of all scores."""
-
-    question: str
-    expected: str
-    answer: str
-    cluster: str
-    asked: str
-    times: int = 0
-    scores: int = 0
-    total: float = 0.0
-
-    def add(self, score: float | None, asked: str) -> None:
-        """Count one more row of the id, asked as ``asked`` says."""
-        self.times += 1
-        if score is not None:
-            self.scores += 1
-            self.total += score
-        if asked != self.asked:
-            self.asked = "+".join(sorted({*self.asked.split("+"), asked}))
-
-    def outcome(self, id_: str) -> Outcome:
-        """Return the row as the gates compare it: by its mean."""
-        mean = self.total / self.scores
-        return Outcome(
-            fact_id=id_,
-            question=self.question or id_,
-            expected=self.expected or NOT_KNOWN,
-            answer=self.answer or f"{mean:g}",
-            label="correct" if mean == 1 else "wrong",
-            values=(mean,),
-            prompt_digest=self.asked,
-            cluster=self.cluster,
-        )
-
-
-def _row(answer: Answer, wanted: Wanted) -> _Row:
-    return _Row(
-        question=_excerpt(answer.question),
-        expected=_excerpt(answer.expected),
-        answer=_excerpt(answer.answer),
-        cluster=sys.intern(field(answer, wanted.cluster, "--cluster"))
-        if wanted.cluster
-        else "",
-        asked=_digest(answer.asked),
-    )
-
-
 def _excerpt(text: str) -> str:
-    # Interned: the other run has the same questions.
     return sys.intern(text if len(text) <= EXCERPT else f"{text[: EXCERPT - 3]}...")
 
 

@@ -2,19 +2,19 @@
 
 from pytest_kbrel.gates.cases import (
     Outcomes,
+    all_decided,
     compare_case,
     decide_aggregate,
     decide_case,
     incomparable_case,
-    is_decided,
     part_result,
     planned_looks,
+    under_waivers,
     verdict_of,
     with_family,
     with_looks_told,
 )
-from pytest_kbrel.gates.changes import fact_changes
+from pytest_kbrel.gates.changes import fact_changes, with_moved_facts
 from pytest_kbrel.gates.comparison import Comparison, not_comparable
 from pytest_kbrel.gates.integrity import Soundness, check_integrity, unsound_suites
-from pytest_kbrel.gates.moved_facts import with_moved_facts
 from pytest_kbrel.gates.rules import decide

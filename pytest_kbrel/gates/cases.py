@@ -461,11 +461,6 @@ def all_decided(gates: Iterable[GateResult]) -> bool:
     return bool(verdicts) and verdicts <= {"pass", "fail"}
 
 
-def is_decided(result: CaseResult) -> bool:
-    """Return True if every gate of a case that compares with the baseline passes or fails, and it has one."""
-    return all_decided(result.gates)
-
-
 def with_looks_told(result: CaseResult) -> CaseResult:
     """Return a case that stopped before its last look, with gates whose reasons say so."""
     looks = result.looks
@@ -473,7 +468,7 @@ def with_looks_told(result: CaseResult) -> CaseResult:
         return result
     told = reason(
         "looks",
-        how="decided" if is_decided(result) else "undecided",
+        how="decided" if all_decided(result.gates) else "undecided",
         asked=looks.asked,
         facts=looks.facts,
         taken=looks.taken,

@@ -9,8 +9,9 @@ from pytest_kbrel.baselines import (
     Baseline,
     BaselineCase,
     PublishedCase,
-    another_tokenizer,
-    incomparable,
+    fingerprint_differences,
+    helper_differences,
+    judge_differences,
     prompt_differences,
     setting_differences,
 )
@@ -61,7 +62,10 @@ class Comparison:
     @property
     def another_tokenizer(self) -> bool:
         """Whether the two models' tokenizers differ."""
-        return another_tokenizer(self.model, self.baseline)
+        models = (
+            [self.model] if self.baseline is None else [self.model, self.baseline.model]
+        )
+        return len({of.tokenizer_digest for of in models if of is not None}) > 1
 
     def case(self, case: CaseResult) -> BaselineCase | None:
         """Return the same case of the blessed run, ``None`` where there is none."""
@@ -127,7 +131,7 @@ class Comparison:
             return "no baseline", (
                 f"the baseline has no case {', '.join(missing)}{renamed}: bless a run of all suites anew"
             )
-        if differing := self._differing(cases):
+        if differing := self.differing(cases):
             return "not comparable", (
                 f"candidate and baseline differ in {'; '.join(differing)}; "
                 "allowed: a baseline that shares these with the candidate"
@@ -141,24 +145,31 @@ class Comparison:
                 )
         return None
 
-    def _differing(self, cases: Sequence[CaseResult]) -> tuple[str, ...]:
-        """Return in words what both models must share for these cases, and do not."""
-        probes = [(case, probe_named(case.probe)) for case in cases]
-        written_by = dict.fromkeys(
-            dict(case.settings).get("distractors_from", "") for case in cases
-        )
-        return incomparable(
-            self.model,
-            self.baseline,
-            judged=any(
-                probe is not None
-                and probe.judged
-                and any(row.expected for row in case.table.rows)
-                for case, probe in probes
-            ),
-            judge=self.helper(self.judge),
-            writers=[*filter(None, map(self.helper, written_by))],
-        )
+    def differing(self, cases: Sequence[CaseResult]) -> tuple[str, ...]:
+        """Return in words what both models must share for these cases, and do not.
+
+        Who judges matters where somebody does, and who wrote distractors where both runs have a model of that
+        name: under another one the settings differ, which the facts' digests tell.
+        """
+        if self.model is None or self.baseline is None or self.baseline.model is None:
+            return ()
+        differences, _ = fingerprint_differences(self.model, self.baseline.model)
+        if any(map(_is_judged, cases)):
+            judges = self.helper(self.judge), self.baseline.judge
+            differences += judge_differences(*judges)
+        theirs = {helper.spec: helper for helper in self.baseline.helpers}
+        specs = [dict(case.settings).get("distractors_from", "") for case in cases]
+        for spec in dict.fromkeys(specs):
+            if (writer := self.helper(spec)) and spec in theirs:
+                role = "writer of distractors"
+                differences += helper_differences(role, writer, theirs[spec])
+        return differences
+
+
+def _is_judged(case: CaseResult) -> bool:
+    probe = probe_named(case.probe)
+    judged = probe is not None and probe.judged
+    return judged and any(row.expected for row in case.table.rows)
 
 
 def not_comparable(pairing: Pairing, another_tokenizer: bool) -> str:

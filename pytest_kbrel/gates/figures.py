@@ -27,7 +27,7 @@ from pytest_kbrel.catalogue.metrics import METRICS, Better
 from pytest_kbrel.catalogue.probes import RELIABILITY, TOP10, probe_named
 from pytest_kbrel.gates.integrity import is_empty
 from pytest_kbrel.metrics import MetricFormula, metrics_for
-from pytest_kbrel.metrics.base import MetricTraits, RowStatistic, mean, ratio
+from pytest_kbrel.metrics.base import MetricTraits, mean, ratio
 from pytest_kbrel.metrics.reliability import average, c_wrong
 from pytest_kbrel.records import (
     BUCKETS,
@@ -65,27 +65,21 @@ class Figure(MetricTraits):
 
     def case_weights(self, tables: Sequence[Table]) -> tuple[float, ...]:
         """Return the share of each of :attr:`columns` in the figure: terms by theirs, facts alike in them."""
-        sizes = iter(len(tables[member].rows) for member, _ in self.columns)
-        groups = [[next(sizes) for _ in range(size)] for size in self.terms]
-        return tuple(
-            share * size / sum(group) if sum(group) else 0.0
-            for share, group in zip(self._term_shares, groups, strict=True)
-            for size in group
-        )
-
-    @property
-    def _term_shares(self) -> tuple[float, ...]:
-        return self.shares or (1 / len(self.terms),) * len(self.terms)
+        weights: list[float] = []
+        for share, group in self._counted(tables):
+            facts = sum(map(len, group)) or 1
+            weights += (share * len(counted) / facts for counted in group)
+        return tuple(weights)
 
     def count(self, tables: Sequence[Table]) -> int:
         """Return the number of facts the figure is over, all members together, each once."""
-        counts, facts = 0.0, set()
+        counts, facts = 0.0, set[str]()
         for member, _ in self.columns:
-            counted = self._counted(tables[member])
+            counted = self._counts(tables[member])
             if self.over in tables[member].columns:
-                counts += sum(count for _, count in counted)
+                counts += sum(counted.values())
             else:
-                facts |= {fact for fact, _ in counted}
+                facts |= counted.keys()
         return round(counts) + len(facts)
 
     def weight(self, tables: Sequence[Table]) -> int:
@@ -94,27 +88,34 @@ class Figure(MetricTraits):
         In a term over pooled facts one is one of them all, whatever case asks about it; what a fact moves in
         several terms, or several times in one, adds up.
         """
-        columns = iter(self.columns)
         moved: dict[str, float] = {}
-        for share, size in zip(self._term_shares, self.terms, strict=True):
-            counted = [
-                of
-                for member, _ in itertools.islice(columns, size)
-                for of in self._counted(tables[member])
-            ]
-            total = math.fsum(count for _, count in counted)
-            for fact, count in counted:
+        for share, group in self._counted(tables):
+            total = math.fsum(
+                itertools.chain.from_iterable(of.values() for of in group)
+            )
+            for fact, count in itertools.chain.from_iterable(
+                of.items() for of in group
+            ):
                 # Without any that counts, the first one is all there is.
                 part = share * max(count, 1.0) / total if total else 1.0
                 moved[fact] = moved.get(fact, 0.0) + part
         return max(math.floor(1 / max(moved.values(), default=1.0) + _SLACK), 1)
 
-    def _counted(self, table: Table) -> list[tuple[str, float]]:
-        """Return the facts of a table with how often each counts in the figure."""
+    def _counted(
+        self, tables: Sequence[Table]
+    ) -> Iterator[tuple[float, list[dict[str, float]]]]:
+        """Yield the share of each term, and how often the facts of each of its columns count."""
+        columns = iter(self.columns)
+        shares = self.shares or (1 / len(self.terms),) * len(self.terms)
+        for share, size in zip(shares, self.terms, strict=True):
+            group = itertools.islice(columns, size)
+            yield share, [self._counts(tables[member]) for member, _ in group]
+
+    def _counts(self, table: Table) -> dict[str, float]:
         if self.over not in table.columns:
-            return [(row.fact_id, 1.0) for row in table.rows]
+            return dict.fromkeys(map(_fact_of, table.rows), 1.0)
         column = table.columns.index(self.over)
-        return [(row.fact_id, row.values[column]) for row in table.rows]
+        return {row.fact_id: row.values[column] for row in table.rows}
 
     def is_in(self, tables: Sequence[Table]) -> bool:
         """Return True if the tables have all columns that the figure needs."""
@@ -142,41 +143,30 @@ class Figure(MetricTraits):
             result = float(self.statistic(sample.totals))
         else:
             (rows,) = sample.values
-            result = (
-                float(self.of_rows(rows, np.ones(len(rows)))) if len(rows) else math.nan
-            )
+            counts = np.ones(len(rows))
+            result = float(self.of_rows(rows, counts)) if len(rows) else math.nan
         return None if math.isnan(result) else result
 
     def estimate(self, tables: Sequence[Table]) -> stats.Estimate:
         """Return the figure with its interval, if it has one."""
-        if self.of_rows is not None:
-            return self._estimate_of_rows(tables, self.of_rows)
-        return stats.estimate(
-            self.sample(tables),
-            self.statistic,
-            bounds=self.bounds,
-            rate=self.rate,
-            facts=self.weight(tables),
-        )
-
-    def _estimate_of_rows(
-        self, tables: Sequence[Table], statistic: RowStatistic
-    ) -> stats.Estimate:
-        (rows,), value = self.sample(tables).values, self.value(tables)
-        estimate = stats.Estimate(
-            value=value, n=len(rows), note=stats.UNDEFINED if value is None else ""
-        )
-        if value is None or not self.has_interval:
-            return estimate
-        low, high = stats.bootstrap_rows(
-            lambda counts: statistic(rows, counts), len(rows)
-        )
-        # Draws that are all alike say nothing about how far the figure could be off.
-        return (
-            estimate
-            if low == high
-            else dataclasses.replace(estimate, low=low, high=high)
-        )
+        sample, of_rows = self.sample(tables), self.of_rows
+        if of_rows is None:
+            return stats.estimate(
+                sample,
+                self.statistic,
+                bounds=self.bounds,
+                rate=self.rate,
+                facts=self.weight(tables),
+            )
+        (rows,), value = sample.values, self.value(tables)
+        note, low, high = stats.UNDEFINED if value is None else "", None, None
+        if value is not None and self.has_interval:
+            low, high = stats.bootstrap_rows(
+                lambda counts: of_rows(rows, counts), len(rows)
+            )
+            # Draws that are all alike say nothing about how far the figure could be off.
+            low, high = (None, None) if low == high else (low, high)
+        return stats.Estimate(value=value, n=len(rows), note=note, low=low, high=high)
 
 
 def figures_of(metrics: Sequence[MetricFormula]) -> tuple[Figure, ...]:
@@ -228,48 +218,45 @@ def mean_figure(
     )
 
 
-Combine = Callable[[Sequence[stats.Array]], stats.Array]
 # A metric over the pooled facts of some members, by their numbers.
-Term = tuple[MetricFormula, tuple[int, ...]]
-# The metrics of each member by name.
-Named = Sequence[dict[str, MetricFormula]]
+Term = tuple[MetricFormula, Sequence[int]]
+# How the values of terms make a figure: by these weights (none: their mean), or as this function says.
+How = Sequence[float] | Callable[..., stats.Array]
+# The name of a figure over several cases, its terms by the names of their metrics, and how they make it.
+Overall = tuple[str, Sequence[tuple[str, Sequence[int]]], How]
 
 
 def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
     """Return the figures over ``cases``, all of one probe."""
     metrics = [
-        {
-            metric.name: metric
-            for metric in metrics_for(case.probe, case.slice, case.table.columns)
-        }
+        {of.name: of for of in metrics_for(case.probe, case.slice, case.table.columns)}
         for case in cases
     ]
     probe = probe_named(cases[0].probe)
     assert probe is not None
-    slices = [case.slice for case in cases]
+    slices, members = [case.slice for case in cases], range(len(cases))
     # How papers combine slices, where it is not by plain means.
     if probe.name == "head_to_tail":
-        return tuple(_head_to_tail(metrics, slices))
-    if probe.name == "reliability":
-        return tuple(_reliability(metrics, slices))
-    if probe.name == "questions":
+        overall = _head_to_tail(slices)
+    elif probe.name == "reliability":
+        overall = _reliability(slices)
+    elif probe.name == "questions":
         # Groups are of any size, and every question counts alike.
-        members = range(len(cases))
-        return tuple(
-            _figure(name, [_term(metrics, name, members)], _mean)
+        overall = ((name, [(name, members)], ()) for name in probe.overall_metrics)
+    else:
+        # MONITOR's Table 4 has the sum of the slices / 21, which looks like a slip.
+        overall = (
+            (name, [(name, [member]) for member in members], ())
             for name in probe.overall_metrics
+            if all(name in of for of in metrics)
         )
-    # MONITOR's Table 4 has the sum of the slices / 21, which looks like a slip.
     return tuple(
-        _figure(
-            name, [(of[name], (member,)) for member, of in enumerate(metrics)], _mean
-        )
-        for name in probe.overall_metrics
-        if all(name in of for of in metrics)
+        _figure(name, [(metrics[of[0]][metric], of) for metric, of in terms], how)
+        for name, terms, how in overall
     )
 
 
-def _head_to_tail(metrics: Named, slices: Sequence[str]) -> Iterator[Figure]:
+def _head_to_tail(slices: Sequence[str]) -> Iterator[Overall]:
     """Yield accuracy by bucket over the facts of all domains, the gap, and means over the buckets present.
 
     In the paper a domain's buckets are of equal size, so that its figures over all domains, which are over
@@ -283,59 +270,35 @@ def _head_to_tail(metrics: Named, slices: Sequence[str]) -> Iterator[Figure]:
         groups.setdefault(bucket, []).append(member)
         if bucket != TOP10:
             domains.setdefault(domain, []).append(member)
-
-    def terms(metric: str, *buckets: str) -> list[Term]:
-        return [_term(metrics, metric, groups[bucket]) for bucket in buckets]
-
     for bucket in (*BUCKETS, TOP10):
         if bucket in groups:
-            yield _figure(f"accuracy_{bucket}", terms("accuracy", bucket), _mean)
+            yield f"accuracy_{bucket}", [("accuracy", groups[bucket])], ()
     groups.pop(TOP10, None)
-    if "head" in groups and "tail" in groups:
-        pair = terms("accuracy", "head", "tail")
-        yield _figure("gap", pair, lambda values: values[0] - values[1])
-    if not groups:
-        return
-    names = ("accuracy", "hallucination", "missing")
+    ends = [("accuracy", groups[name]) for name in ("head", "tail") if name in groups]
+    if len(ends) > 1:
+        yield "gap", ends, (1, -1)
+    shares = [1 / len(domains) / len(of) for of in domains.values() for _ in of]
+    names = ("accuracy", "hallucination", "missing") if groups else ()
     for name in names:
-        yield _figure(name, terms(name, *groups), _mean)
-    shares = tuple(
-        1 / len(domains) / len(group) for group in domains.values() for _ in group
-    )
-
-    def macro(values: Sequence[stats.Array]) -> stats.Array:
-        return _sum([value * of for value, of in zip(values, shares, strict=True)])
-
-    members = [member for group in domains.values() for member in group]
+        yield name, [(name, members) for members in groups.values()], ()
     for name in names:
-        single = [_term(metrics, name, [member]) for member in members]
-        yield dataclasses.replace(
-            _figure(f"{name}_macro", single, macro), shares=shares
-        )
+        single = [(name, [member]) for of in domains.values() for member in of]
+        yield f"{name}_macro", single, shares
 
 
-def _reliability(metrics: Named, slices: Sequence[str]) -> Iterator[Figure]:
+def _reliability(slices: Sequence[str]) -> Iterator[Overall]:
     """Yield known and unseen figures over the pooled slices of their kind, and the two that need both."""
-    kinds = [RELIABILITY.kind(name) for name in slices]
-    known = [member for member, kind in enumerate(kinds) if kind == "known"]
-    unseen = [member for member, kind in enumerate(kinds) if kind == "unseen"]
+    of_kind: dict[str, list[int]] = {"known": [], "unseen": []}
+    for member, name in enumerate(slices):
+        of_kind[RELIABILITY.kind(name)].append(member)
+    known, unseen = of_kind.values()
     for names, members in ((("nccr", "ncr"), known), (("iur", "ur"), unseen)):
         if members:
             for name in names:
-                yield _figure(name, [_term(metrics, name, members)], _mean)
+                yield name, [(name, members)], ()
     if known and unseen:
-        wrong = [_term(metrics, "c_wrong", members) for members in (known, unseen)]
-        yield _figure("c_wrong", wrong, lambda values: c_wrong(*values))
-        both = [_term(metrics, "nccr", known), _term(metrics, "iur", unseen)]
-        yield _figure("avg", both, lambda values: average(*values))
-
-
-def _term(metrics: Named, name: str, members: Sequence[int]) -> Term:
-    return metrics[members[0]][name], tuple(members)
-
-
-def _mean(values: Sequence[stats.Array]) -> stats.Array:
-    return _sum(values) / len(values)
+        yield "c_wrong", [("c_wrong", known), ("c_wrong", unseen)], c_wrong
+        yield "avg", [("nccr", known), ("iur", unseen)], average
 
 
 def _sum(values: Sequence[stats.Array]) -> stats.Array:
@@ -348,38 +311,36 @@ def pooled(parts: stats.Parts) -> tuple[stats.Array, stats.Array]:
     return _sum([totals for totals, _ in parts]), _sum([n for _, n in parts])
 
 
-def _figure(
-    name: str,
-    terms: Sequence[Term],
-    combine: Combine,
-) -> Figure:
-    first = terms[0][0]
+def _figure(name: str, terms: Sequence[Term], how: How) -> Figure:
+    first, known = terms[0][0], METRICS[name]
+    weights = () if callable(how) else tuple(how)
 
     def statistic(parts: stats.Parts) -> stats.Array:
         remaining = iter(parts)
-        return combine(
-            [
-                metric.formula(*pooled(list(itertools.islice(remaining, len(group)))))
-                for metric, group in terms
-            ]
-        )
+        values = [
+            metric.formula(*pooled(list(itertools.islice(remaining, len(group)))))
+            for metric, group in terms
+        ]
+        if callable(how):
+            return how(*values)
+        if not weights:
+            return _sum(values) / len(values)
+        return _sum([value * of for value, of in zip(values, weights, strict=True)])
 
+    several = " in one of the cases" if len(terms) > 1 else ""
     return Figure(
         name=name,
-        better=METRICS[name].better,
-        columns=tuple(
-            (member, metric.columns) for metric, group in terms for member in group
-        ),
+        better=known.better,
+        columns=tuple((at, metric.columns) for metric, group in terms for at in group),
         statistic=statistic,
-        bounds=(float(METRICS[name].low), float(METRICS[name].high)),
+        bounds=(float(known.low), float(known.high)),
         # Over the pooled facts of some members, and not a mean of their means.
         rate=first.rate and len(terms) == 1,
         over=first.over,
-        undefined=f"{first.undefined} in one of the cases"
-        if len(terms) > 1
-        else first.undefined,
+        undefined=first.undefined + several,
         vacuous=first.vacuous,
         terms=tuple(len(group) for _, group in terms),
+        shares=weights if min(weights, default=0) > 0 else (),
     )
 
 
@@ -389,7 +350,7 @@ AS_EXPECTED = "as_expected"
 def pooled_figures(members: int) -> tuple[Figure, ...]:
     """Return the one figure over the tables of so many members, as :func:`as_expected` makes them."""
     share = mean(AS_EXPECTED, AS_EXPECTED, rate=True)
-    return (_figure(AS_EXPECTED, [(share, tuple(range(members)))], _mean),)
+    return (_figure(AS_EXPECTED, [(share, range(members))], ()),)
 
 
 def is_good(reply: Reply, expected: str) -> bool:
@@ -404,19 +365,11 @@ def good_share(row: Outcome, expected: str) -> float:
 
 
 # What an empty answer may have been, by column: wrong and kept to, or right and not kept to.
+_NEITHER = dict.fromkeys(("missing", "uninformative"), 0.0)
+_WRONG = dict.fromkeys(("wrong", "consistency_wrong", "kept", "term"), 1.0)
 AT_WORST: tuple[Mapping[str, float], ...] = (
-    {
-        **dict.fromkeys(
-            (AS_EXPECTED, "correct", "missing", "uninformative", "anchor"), 0.0
-        ),
-        **dict.fromkeys(("wrong", "consistency_wrong", "kept", "term"), 1.0),
-    },
-    {
-        **dict.fromkeys(
-            ("wrong", "missing", "uninformative", "consistency_correct"), 0.0
-        ),
-        "correct": 1.0,
-    },
+    {**_NEITHER, AS_EXPECTED: 0.0, "correct": 0.0, "anchor": 0.0, **_WRONG},
+    {**_NEITHER, "wrong": 0.0, "consistency_correct": 0.0, "correct": 1.0},
 )
 
 
@@ -428,9 +381,9 @@ def at_worst(table: Table, ends: Mapping[str, float], before: Table | None) -> T
     """
     if "choices_unread" not in table.columns and not any(map(is_empty, table.rows)):
         return table
-    olds = {} if before is None else {row.fact_id: row for row in before.rows}
-    rows = []
-    for row in table.rows:
+    olds = {row.fact_id: row for row in before.rows} if before else {}
+
+    def row_at_worst(row: Outcome) -> Outcome:
         values, old = values_of(table, row), olds.get(row.fact_id)
         was = values_of(before, old) if before and old else {}
         unread = values.get("choices_unread", 0.0) - was.get("choices_unread", 0.0)
@@ -439,8 +392,9 @@ def at_worst(table: Table, ends: Mapping[str, float], before: Table | None) -> T
         elif unread > 0 and values.get("wrong"):
             more = values["consistency_wrong"] + unread / values["choices"]
             values["consistency_wrong"] = min(more, 1.0)
-        rows.append(dataclasses.replace(row, values=tuple(values.values())))
-    return dataclasses.replace(table, rows=tuple(rows))
+        return dataclasses.replace(row, values=tuple(values.values()))
+
+    return dataclasses.replace(table, rows=tuple(map(row_at_worst, table.rows)))
 
 
 def values_of(table: Table, row: Outcome) -> dict[str, float]:

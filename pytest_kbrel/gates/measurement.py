@@ -193,7 +193,7 @@ def measure_figures(
         if published is None
         else {figure.name: figure for figure in published.figures}
     )
-    unchanged = [_unchanged(pairing) for pairing in pairings]
+    unchanged = list(map(_is_unchanged, pairings))
     return Measurement(
         figures=tuple(
             _unpaired(figure, tables, printed[figure.name], alpha)
@@ -334,7 +334,7 @@ def _measured(
     figure: Figure,
     tables: Sequence[Table],
     pairings: Sequence[Pairing],
-    unchanged: Sequence[frozenset[str] | None],
+    unchanged: Sequence[bool],
     alpha: float,
     looks: Looks | None,
 ) -> Measured:
@@ -347,11 +347,13 @@ def _measured(
     comparison = comparison_of(figure, pairings, looks)
     difference = stats.paired_difference(comparison)
     delta = difference.estimate
-    of_probabilities = any(
-        set(names) & set(PROBABILITIES) for _, names in figure.columns
-    )
-    same = not of_probabilities and _identical(
-        [unchanged[member] for member, _ in figure.columns]
+    members = [member for member, _ in figure.columns]
+    named = {name for _, names in figure.columns for name in names}
+    facts = {row.fact_id for member in members for row in before[member].rows}
+    same = (
+        len(facts) >= stats.FEWEST_UNLOST
+        and all(unchanged[member] for member in members)
+        and named.isdisjoint(PROBABILITIES)
     )
     if same and delta.note == stats.UNCHANGED:
         delta = dataclasses.replace(delta, note=IDENTICAL)
@@ -365,9 +367,7 @@ def _measured(
         clusters=None if clustered is None else clustered.effective,
         note="; ".join(dict.fromkeys(filter(None, notes))),
     )
-    unasked = {
-        fact for member, _ in figure.columns for fact in pairings[member].unasked
-    }
+    unasked = {fact for member in members for fact in pairings[member].unasked}
     return Measured(
         figure=figure,
         value=compared,
@@ -393,8 +393,8 @@ def _moved(
     return dataclasses.replace(value, baseline=before, delta=delta, paired=paired)
 
 
-def _unchanged(pairing: Pairing) -> frozenset[str] | None:
-    """Return the facts of a pairing in which no outcome changed; ``None`` where one did.
+def _is_unchanged(pairing: Pairing) -> bool:
+    """Return True if no outcome changed.
 
     The probabilities of answers are no part of it: they move whenever anything about a model does.
     """
@@ -405,26 +405,13 @@ def _unchanged(pairing: Pairing) -> frozenset[str] | None:
         if name in old.columns and name not in PROBABILITIES
     ]
     most = 0.0 if pairing.exact else _SAME
-    for ours, theirs in pairing.rows:
-        if ours.label != theirs.label or _labels(ours) != _labels(theirs):
-            return None
-        if any(
-            abs(ours.values[here] - theirs.values[there]) > most
+    return all(
+        [of.label for of in ours.replies] == [of.label for of in theirs.replies]
+        and all(
+            abs(ours.values[here] - theirs.values[there]) <= most
             for here, there in shared
-        ):
-            return None
-    return frozenset(row.fact_id for row in new.rows)
-
-
-def _labels(row: Outcome) -> list[str]:
-    return [reply.label for reply in row.others]
-
-
-def _identical(unchanged: Sequence[frozenset[str] | None]) -> bool:
-    facts = [ids for ids in unchanged if ids is not None]
-    return (
-        len(facts) == len(unchanged)
-        and len(frozenset().union(*facts)) >= stats.FEWEST_UNLOST
+        )
+        for ours, theirs in pairing.rows
     )
 
 

@@ -10,11 +10,15 @@ for the cases of the suite (Šidák). More facts make both surer, and neither ca
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_kbrel import stats
-from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, DIVERGENCE_METRICS
+from pytest_kbrel.catalogue.metrics import (
+    BESIDE,
+    CHANGE_METRICS,
+    DIVERGENCE_METRICS,
+)
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import nearest
 from pytest_kbrel.gates.integrity import count
@@ -22,16 +26,6 @@ from pytest_kbrel.gates.measurement import (
     PASS_ALPHA,
     Measured,
     Measurement,
-)
-from pytest_kbrel.gates.reasons import (
-    allowed,
-    beside,
-    few_clusters,
-    interval,
-    moved,
-    needed,
-    open_end,
-    power,
 )
 from pytest_kbrel.records import (
     Gate,
@@ -44,6 +38,10 @@ from pytest_kbrel.records import (
 )
 
 CONTROL = "_control"
+
+# With fewer groups of equal size than this the test by clusters can hardly reject anything, and the one by facts
+# alarms about models that change answer by answer and became no worse.
+FEW_CLUSTERS = 8
 
 # Values within this of a bound meet it: sums of floats do not end on the printed digit.
 _SLACK = 1e-9
@@ -227,12 +225,12 @@ class _Change:
     would decide it.
     """
 
-    observed: float | None
-    ends: tuple[float | None, float | None]
-    p: float | None
-    passes: bool
     reasons: tuple[Reason, ...]
-    open_end: Callable[[], Iterable[Reason]]
+    observed: float | None = None
+    ends: tuple[float | None, float | None] = (None, None)
+    p: float | None = None
+    passes: bool = False
+    open_end: Callable[[], Iterable[Reason]] = tuple
 
 
 def _compared(
@@ -319,14 +317,7 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
         over, under = under, over
     if min(over, under) < 0 or (value.better == "higher" and value.baseline == 0):
         why = reason("no_ratio", metric=gate.metric, before=value.baseline)
-        return _Change(
-            observed=None,
-            ends=(None, None),
-            p=None,
-            passes=False,
-            reasons=(why,),
-            open_end=tuple,
-        )
+        return _Change(reasons=(why,))
     # Where lower is better, 0 is perfect: 0 after 0 is all of it, more than 0 after 0 is none of it.
     share = 1.0 if over == under else math.inf if under == 0 else over / under
     # From 0, or to it, every share or none is as likely.
@@ -385,6 +376,120 @@ def recovered(measured: Measured, share: float) -> tuple[float | None, float | N
     low = stats.ratio_low(above, share)
     inverse = stats.ratio_low(below, 1 / share)
     return low, 1 / inverse if inverse else None
+
+
+def allowed(gate: Gate) -> Reason:
+    """Return what a gate allows: its bound, or the numbers of a rule that compares with a baseline."""
+    rule = GATE_RULES[gate.rule]
+    if not rule.relative:
+        return reason("limit", limit=rule.limit, bound=gate.bound)
+    return reason("tolerance", bound=gate.bound, beyond=rule.beyond(gate))
+
+
+def moved(measured: Measured, measurement: Measurement) -> Iterator[Reason]:
+    """Yield how the figure moved against the baseline, how surely, and over which facts."""
+    value, difference = measured.value, measured.difference
+    assert value.delta is not None
+    assert value.baseline is not None
+    assert difference is not None
+    over = f"paired over {count(value.paired, 'fact')}"
+    if measured.published is not None:
+        over = f"unpaired, against a published figure: {measured.published.source}"
+    elif measured.unasked:
+        over += f" of the baseline's {value.paired + measured.unasked}"
+    details, note = [over], difference.estimate.note
+    if value.delta and value.p is not None:
+        # Beside it stands the p of the gate, which is of a drop beyond what the gate states.
+        shown = "< 0.0001" if value.p < 0.0001 else f"{value.p:.4f}"
+        details.append(f"p of no drop {shown}")
+    if note:
+        details.insert(len(details) if value.delta else 0, note)
+    yield reason(
+        "changed" if value.delta else "same",
+        metric=value.name,
+        verb="fell" if value.delta < 0 else "rose",
+        by=abs(value.delta),
+        within=interval(value.delta_low, value.delta_high),
+        before=value.baseline,
+        now=value.baseline + value.delta,
+        details=", ".join(details),
+    )
+    members = [member for member, _ in measured.figure.columns]
+    pairings = measurement.pairings
+    added = {fact for member in members if pairings for fact in pairings[member].added}
+    if added:
+        yield reason("left_out", facts=count(len(added), "fact"))
+
+
+def beside(name: str, figures: Mapping[str, Measured]) -> Iterator[Reason]:
+    """Yield what is shown beside a figure, each with how it moved; nothing beside most figures."""
+    values = [
+        figures[other].value for other in BESIDE.get(name, ()) if other in figures
+    ]
+    shown = [
+        f"{value.name} {value.value:.3f}"
+        + (f" ({value.delta:+.3f})" if value.delta else "")
+        for value in values
+        if value.value is not None
+    ]
+    if shown:
+        yield reason("beside", figures=", ".join(shown))
+
+
+def open_end(
+    measured: Measured, beyond: float, clear: float | None = None
+) -> Iterator[Reason]:
+    """Yield what is missing for a judgement, and how many facts would bring it.
+
+    ``beyond`` is the drop above which an alarm is raised once it is sure. ``clear`` is how far the drop
+    stands from its tolerance; a drop that is at or over it can only come to an alarm.
+    """
+    assert measured.difference is not None
+    difference = measured.difference
+    yield from power(measured, beyond)
+    if measured.may_pass_unlost:
+        yield needed(stats.FEWEST_UNLOST)
+    # More facts of ours make the paper's own figure no more certain.
+    elif difference.estimate.se and measured.published is None:
+        if clear is not None and clear > 0:
+            yield needed(stats.facts_to_clear(difference, clear))
+        else:
+            yield needed(stats.facts_to_alarm(difference, beyond, measured.alpha))
+
+
+def few_clusters(measured: Measured) -> Reason | None:
+    """Return that too few answers share the facts to decide; ``None`` where there are enough."""
+    clustered = measured.difference and measured.difference.clustered
+    if not clustered or clustered.effective >= FEW_CLUSTERS:
+        return None
+    return reason("few_groups", groups=clustered.effective, least=FEW_CLUSTERS)
+
+
+def power(measured: Measured, beyond: float) -> Iterator[Reason]:
+    """Yield which drop would be found as one beyond ``beyond``, if any; nothing where that is not known."""
+    assert measured.difference is not None
+    mde = stats.detectable(measured.difference, beyond, measured.alpha)
+    change = "drop" if measured.value.better == "higher" else "rise"
+    if mde is not None and mde > measured.figure.span:
+        yield reason("no_power", change=change)
+    elif mde is not None:
+        yield reason("power", change=change, effect=mde)
+
+
+def needed(facts: int | None) -> Reason:
+    """Return how many facts would decide; ``None``: no number that could be asked."""
+    return (
+        reason("endless", needed=0) if facts is None else reason("needed", needed=facts)
+    )
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """Return an interval behind its figure, a missing end as infinite; empty where it has none."""
+    ends = (
+        "-inf" if low is None else f"{low:.3f}",
+        "inf" if high is None else f"{high:.3f}",
+    )
+    return "" if low is high is None else f" [{ends[0]}, {ends[1]}]"
 
 
 # One for each rule of the catalogue that is about the value itself; what they judge has a value.

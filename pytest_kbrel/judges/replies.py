@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pytest_kbrel.judges.abstention import uninformative_kind
-from pytest_kbrel.judges.stripping import strip_wrapping
-from pytest_kbrel.judges.words import word_set
+from pytest_kbrel.judges.words import strip_wrapping, word_set
 from pytest_kbrel.metrics.text import normalise
 
 _LONGEST = 400

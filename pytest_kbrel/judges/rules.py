@@ -12,8 +12,7 @@ from pytest_kbrel.judges.matching import (
     read_gold,
     without_coarser_dates,
 )
-from pytest_kbrel.judges.stripping import strip_wrapping
-from pytest_kbrel.judges.words import COUNTED, read_words
+from pytest_kbrel.judges.words import COUNTED, read_words, strip_wrapping
 from pytest_kbrel.records import Label, base_language, record
 
 

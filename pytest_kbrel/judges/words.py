@@ -6,6 +6,7 @@ alike, so that the rules that compare them know English words only.
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -277,3 +278,15 @@ def _number(pieces: list[_Piece], start: int) -> tuple[int, str]:
     if index == start:
         return index, pieces[start][0]
     return index, re.sub(r"\.?0+$", "", number) if "." in number else number
+
+
+_STRIPPED = substitutions("wrapping", re.IGNORECASE | re.DOTALL)
+
+
+def strip_wrapping(answer: str) -> str:
+    """Return an answer without what models put around it."""
+    answer = html.unescape(answer) if "&" in answer else answer
+    for sign, pattern, by in _STRIPPED:
+        if sign in answer:
+            answer = pattern.sub(by, answer)
+    return answer.strip()[:LONGEST]

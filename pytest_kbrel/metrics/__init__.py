@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_kbrel.catalogue.metrics import SliceKind
-from pytest_kbrel.catalogue.probes import PROBES, probe_named
+from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.metrics.base import MetricFormula
 from pytest_kbrel.metrics.head_to_tail import head_to_tail_metrics
 from pytest_kbrel.metrics.monitor import monitor_metrics
@@ -26,11 +26,7 @@ FORMULAS: Mapping[
 def metrics_for(
     probe: str, slice_name: str, columns: Sequence[str]
 ) -> tuple[MetricFormula, ...]:
-    """Return the metrics of a table with ``columns`` that ``probe`` made of the slice ``slice_name``.
-
-    Raises ``ValueError`` on an unknown probe.
-    """
+    """Return the metrics of a table with ``columns`` that ``probe`` made of the slice ``slice_name``."""
     of_probe = probe_named(probe)
-    if of_probe is None:
-        raise ValueError(f"unknown probe {probe!r}; known: {', '.join(PROBES)}")
+    assert of_probe is not None, probe
     return FORMULAS[of_probe.name](of_probe.kind(slice_name), columns)

@@ -204,17 +204,14 @@ def responses_of(model: Model, requests: Sequence[Request]) -> dict[Request, Res
 
     Raises :class:`ResponseError` if the model returns more or fewer responses than requests.
     """
-    to_score = [request for request in requests if isinstance(request, ScoreRequest)]
-    to_generate = [
-        request for request in requests if isinstance(request, GenerateRequest)
-    ]
+    asked: tuple[tuple[type, Callable[[Any], list[Any]]], ...] = (
+        (ScoreRequest, model.score),
+        (GenerateRequest, model.generate),
+    )
     responses: dict[Request, Response] = {}
-    if to_score:
-        scores = check_count(to_score, model.score(to_score))
-        responses |= zip(to_score, scores, strict=True)
-    if to_generate:
-        texts = check_count(to_generate, model.generate(to_generate))
-        responses |= zip(to_generate, texts, strict=True)
+    for kind, ask in asked:
+        if some := [request for request in requests if isinstance(request, kind)]:
+            responses |= zip(some, check_count(some, ask(some)), strict=True)
     return responses
 
 
@@ -240,17 +237,15 @@ def check_size(request: Request, response: Response) -> Response:
 
 def check_probabilities(response: Response) -> Response:
     """Return the response, or a failure if one of its probabilities is not a number from 0 to 1."""
-    values: Iterable[float | None] = ()
+    values: list[float | None] = []
     if isinstance(response, Scored):
-        values = response.probabilities
+        values += response.probabilities
     elif isinstance(response, Generated):
-        values = [
-            p for step in response.steps for p in (step.probability, step.watched)
-        ]
         values += [response.probability, response.first_probability]
-        values += [
-            math.exp(min(nats, 1.0)) for tokens in response.top for _, nats in tokens
-        ]
+        for step in response.steps:
+            values += [step.probability, step.watched]
+        for tokens in response.top:
+            values += [math.exp(min(nats, 1.0)) for _, nats in tokens]
     for value in values:
         # Both comparisons are false for NaN.
         if value is not None and not 0.0 <= value <= 1.0:

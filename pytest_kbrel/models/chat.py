@@ -5,6 +5,7 @@ A thought is what a model writes before its answer; it is recorded and never jud
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,11 +38,9 @@ class ChatArgs:
     def variables(self) -> dict[str, Any]:
         """The template's variables by name, ``enable_thinking`` among them where it is given."""
         variables: dict[str, Any] = json.loads(self.template_args or "{}")
-        return (
-            variables
-            if self.enable_thinking is None
-            else variables | {ENABLE: self.enable_thinking}
-        )
+        if self.enable_thinking is not None:
+            variables[ENABLE] = self.enable_thinking
+        return variables
 
     @property
     def thinks(self) -> bool:
@@ -79,16 +78,10 @@ def messages_of(request: Request, instruction: str) -> list[dict[str, str]]:
     A lead, which the answer goes on from, is in none of them. ``instruction`` is the model's own system message; it stands before that of the request.
     """
     system = _joined(instruction, request.system)
-    turns = [
-        message(role, content)
-        for turn in request.turns
-        for role, content in zip(("user", "assistant"), turn, strict=True)
-    ]
-    return [
-        *([message("system", system)] if system else []),
-        *turns,
-        message("user", request.prompt),
-    ]
+    messages = [message("system", system)] if system else []
+    for question, answer in request.turns:
+        messages += [message("user", question), message("assistant", answer)]
+    return [*messages, message("user", request.prompt)]
 
 
 def text_of(request: Request, instruction: str = "") -> str:
@@ -133,18 +126,21 @@ class ThoughtMarks:
 # Marks that templates or tokenizers of models in use declare.
 KNOWN = tuple(
     ThoughtMarks(opening=opening, closing=closing)
-    for opening, closing in (
-        ("<think>", "</think>"),
-        ("<thinking>", "</thinking>"),
-        ("<thought>", "</thought>"),
-        ("<reasoning>", "</reasoning>"),
-        ("[THINK]", "[/THINK]"),
-        ("<seed:think>", "</seed:think>"),
-        ("<|START_THINKING|>", "<|END_THINKING|>"),
-        ("<|begin_of_thought|>", "<|end_of_thought|>"),
-        ("◁think▷", "◁/think▷"),
-        ("<|channel>thought", "<channel|>"),
-        ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
+    for opening, closing in map(
+        str.split,
+        (
+            "<think> </think>",
+            "<thinking> </thinking>",
+            "<thought> </thought>",
+            "<reasoning> </reasoning>",
+            "[THINK] [/THINK]",
+            "<seed:think> </seed:think>",
+            "<|START_THINKING|> <|END_THINKING|>",
+            "<|begin_of_thought|> <|end_of_thought|>",
+            "◁think▷ ◁/think▷",
+            "<|channel>thought <channel|>",
+            "<|channel|>analysis<|message|> <|channel|>final<|message|>",
+        ),
     )
 )
 
@@ -166,14 +162,8 @@ def marks_in(*declaring: Iterable[str] | str, closing: str) -> ThoughtMarks | No
 
 def marks_of(written: str) -> ThoughtMarks | None:
     """Return the known marks that a text begins with or that close a thought in it, ``None`` without any."""
-    return next(
-        (
-            marks
-            for marks in KNOWN
-            if marks.begun_by(written) or marks.closing in written
-        ),
-        None,
-    )
+    given = (m for m in KNOWN if m.begun_by(written) or m.closing in written)
+    return next(given, None)
 
 
 # Some templates tell the model today's date, by a function of this name. The prompts of one day must be those
@@ -278,16 +268,10 @@ class ChatTemplate:
     @property
     def idle(self) -> tuple[str, ...]:
         """Names of the user's variables that this template does not use."""
-        says = (
-            {"enable_thinking"}
-            if self._args.enable_thinking and self.marks is not None
-            else set()
-        )
-        return tuple(
-            name
-            for name in self._args.variables
-            if name not in self._source and name not in says
-        )
+        says = self._source
+        if self._args.enable_thinking and self.marks is not None:
+            says += ENABLE
+        return tuple(name for name in self._args.variables if name not in says)
 
     @property
     def end(self) -> int | None:
@@ -299,13 +283,11 @@ class ChatTemplate:
 
     def _end_of_answer(self) -> int | None:
         tail = self._whole(self._args.variables).rpartition(_ANSWER)[2].lstrip()
-        first = self._ids(tail)[:1]
         added = self._tokenizer.added_tokens_decoder
-        return (
-            first[0]
-            if first and first[0] in added and added[first[0]].special
-            else None
-        )
+        for token in self._ids(tail)[:1]:
+            if token in added and added[token].special:
+                return token
+        return None
 
     def _ids(self, text: str) -> list[int]:
         return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -331,29 +313,23 @@ class ChatTemplate:
 
     def _find_slot(self) -> AnswerSlot | None:
         variables, marks = self._args.variables, self.marks
-        behind = self._behind(variables)
+        behind = self._behind(variables) or ""
         # All that a template puts in front of an answer and is no blank, the model sees before it.
-        part = "suffix" if (behind or "").strip() else "lead"
-        plain = AnswerSlot(variables=variables, **{part: behind or ""})
+        part = "suffix" if behind.strip() else "lead"
+        plain = AnswerSlot(variables=variables, **{part: behind})
         # Models that do not think may have the marks in their vocabulary alone.
         if marks is None or not (
             marks.closing in self._source or self.opens_thoughts or self._args.thinks
         ):
             return plain
-        if self._opening.rstrip().endswith(marks.closing):
+        if (self._opening + behind).rstrip().endswith(marks.closing):
             return plain
-        if behind is not None and (self._opening + behind).rstrip().endswith(
-            marks.closing
-        ):
-            return AnswerSlot(variables=variables, suffix=behind)
-        without = variables | {"enable_thinking": False}
-        try:
+        without = variables | {ENABLE: False}
+        # Some templates refuse a model that does not think.
+        with contextlib.suppress(Exception):
             closed = self._filled(_SAMPLE, without, add_generation_prompt=True)
-        except Exception:
-            # Some templates refuse a model that does not think.
-            closed = ""
-        if closed.rstrip().endswith(marks.closing):
-            return AnswerSlot(variables=without)
+            if closed.rstrip().endswith(marks.closing):
+                return AnswerSlot(variables=without)
         if self._args.enable_thinking is False and not self.opens_thoughts:
             return plain
         return None
@@ -361,11 +337,8 @@ class ChatTemplate:
     def _behind(self, variables: dict[str, Any]) -> str | None:
         """Return the text between prompt and answer; ``None`` if an answer does not follow a prompt."""
         before, answer, _ = self._whole(variables).rpartition(_ANSWER)
-        return (
-            before[len(self._opening) :]
-            if answer and before.startswith(self._opening)
-            else None
-        )
+        follows = answer and before.startswith(self._opening)
+        return before.removeprefix(self._opening) if follows else None
 
     def _whole(self, variables: dict[str, Any]) -> str:
         """Return a question with its answer; empty of a template that takes no assistant at the end."""
@@ -409,26 +382,19 @@ def marks_of_tokenizer(
     closing = args.think_end_token
     # As lm-eval reads it.
     if closing.isdecimal():
-        number = int(closing)
-        closing = (
-            tokenizer.decode([number], skip_special_tokens=False)
-            if number < len(tokenizer)
-            else ""
-        )
-        if not closing:
+        ids = [int(closing)] if int(closing) < len(tokenizer) else []
+        if not (closing := tokenizer.decode(ids, skip_special_tokens=False)):
             raise ModelError(
-                f"model-args: think_end_token={number}: the tokenizer has no such token"
+                f"model-args: think_end_token={args.think_end_token}: the tokenizer has no such token"
             )
     return marks_in(template, tokenizer.get_added_vocab(), closing=closing)
 
 
 def _source(template: Any) -> str:
-    if not isinstance(template, dict):
-        return str(template)
     # A tokenizer may have several, by name; transformers too uses none but this one unasked.
-    if "default" not in template:
-        names = ", ".join(sorted(template))
+    named = template if isinstance(template, dict) else {"default": template}
+    if "default" not in named:
         raise ModelError(
-            f"the tokenizer has chat templates named {names}, and none named default"
+            f"the tokenizer has chat templates named {', '.join(sorted(named))}, and none named default"
         )
-    return str(template["default"])
+    return str(named["default"])

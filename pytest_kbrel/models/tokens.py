@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import hashlib
-import itertools
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pytest_kbrel.errors import ModelError
@@ -21,7 +20,6 @@ from pytest_kbrel.models.chat import (
 )
 from pytest_kbrel.records import (
     Failed,
-    Generated,
     GenerateRequest,
     Request,
     Scored,
@@ -34,6 +32,10 @@ A = TypeVar("A")
 R = TypeVar("R", bound=Request)
 # Requests whose texts are tokenised in one call.
 _AT_ONCE = 256
+NO_START = (
+    "needs a BOS token, and this tokenizer has none; model-args prefix_token_id=ID names the token to start "
+    "from"
+)
 _NO_CHAT_ARGS = ChatArgs()
 
 
@@ -145,14 +147,13 @@ class PromptEncoder:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the chat template for a reader of the model's figures, a sentence each."""
-        if self.template is not None:
-            idle = ", ".join(self.template.idle)
-            return (
-                (f"the chat template does not know {idle}: it has no effect",)
-                if idle
-                else ()
-            )
         notes = []
+        if self.template is not None:
+            if idle := ", ".join(self.template.idle):
+                notes.append(
+                    f"the chat template does not know {idle}: it has no effect"
+                )
+            return tuple(notes)
         if getattr(self.tokenizer, "chat_template", None):
             notes.append(
                 "the tokenizer has a chat template, and prompts are raw; "
@@ -162,36 +163,39 @@ class PromptEncoder:
             notes.append(f"{given} of a chat template has no effect: prompts are raw")
         return tuple(notes)
 
-    def reading(self, requests: Iterable[R]) -> Iterator[R]:
-        """Yield ``requests`` as they are; while one is looked at, its texts are at hand.
+    def read(
+        self, requests: Sequence[R], read: Callable[[R], A]
+    ) -> tuple[list[tuple[int, A]], list[tuple[int, Failed]]]:
+        """Return what ``read`` makes of each request, with its position, and the failures of those it refuses.
 
         A tokenizer takes much less for some hundred texts in one call than for each alone.
         """
-        waiting = iter(requests)
-        try:
-            while some := list(itertools.islice(waiting, _AT_ONCE)):
-                self._ahead = self._read(some)
-                yield from some
-        finally:
-            self._ahead = {}
+        readable, refused = [], []
+        for number, request in enumerate(requests):
+            if number % _AT_ONCE == 0:
+                self._read_ahead(requests[number : number + _AT_ONCE])
+            try:
+                readable.append((number, read(request)))
+            except Exception as error:
+                known = isinstance(error, ValueError)
+                why = str(error) if known else describe_error(error)
+                refused.append((number, Failed(error=why)))
+        self._ahead = {}
+        return readable, refused
 
-    def _read(self, requests: Sequence[Request]) -> Mapping[str, Sequence[int]]:
-        # Of a template each prompt's text is yet to be made.
-        if self.template is not None:
-            return {}
-        try:
-            texts = {self.text(one) for one in requests}
-            if not self._encoder_decoder:
-                texts |= {
-                    _with_answer(self.text(one), one.continuation)
-                    for one in requests
-                    if isinstance(one, ScoreRequest)
-                }
-            encoded = self.tokenizer(list(texts))["input_ids"]
-            return dict(zip(texts, encoded, strict=True))
-        except Exception:
-            # One text that it refuses, and all are; read alone, only that one is.
-            return {}
+    def _read_ahead(self, requests: Sequence[Request]) -> None:
+        # Of a template each prompt's text is yet to be made. One text that a tokenizer refuses, and all are;
+        # read alone, only that one is.
+        with contextlib.suppress(Exception):
+            texts = [] if self.template else [*self._texts(requests)]
+            encoded = self.tokenizer(texts)["input_ids"] if texts else []
+            self._ahead = dict(zip(texts, encoded, strict=True))
+
+    def _texts(self, requests: Sequence[Request]) -> Iterator[str]:
+        for request in requests:
+            yield (text := self.text(request))
+            if isinstance(request, ScoreRequest) and not self._encoder_decoder:
+                yield _with_answer(text, request.continuation)
 
     def text(self, request: Request) -> str:
         """Return a request's prompt as the model reads it, without a BOS that the tokenizer adds.
@@ -290,10 +294,13 @@ class PromptEncoder:
             pair = Pair(
                 prompt=prompt_ids, context=prompt_ids, targets=targets, lead=lead
             )
+            self._check_read(text, prompt_ids)
+            self._check_read(continuation, targets, targets)
         else:
             if self.template is not None and not request.lead:
                 continuation = self.template.slot.lead + continuation.lstrip(" ")
-            whole = self._encode(_with_answer(text, continuation))
+            both = _with_answer(text, continuation)
+            whole = self._encode(both)
             shared = common_prefix(prompt_ids, whole)
             empty = self._is_empty(prompt_ids)
             pair = Pair(
@@ -301,11 +308,7 @@ class PromptEncoder:
                 context=whole[:shared] if shared and not empty else self._start,
                 targets=whole[shared:],
             )
-        if self._encoder_decoder:
-            self._check_read(text, prompt_ids)
-            self._check_read(continuation, pair.targets, pair.targets)
-        else:
-            self._check_read(_with_answer(text, continuation), whole, pair.targets)
+            self._check_read(both, whole, pair.targets)
         if not pair.targets:
             raise ValueError(
                 f"the continuation {continuation!r} has no tokens of its own after this prompt"
@@ -316,15 +319,25 @@ class PromptEncoder:
                 if text
                 else "an empty prompt"
             )
-            raise ValueError(
-                f"{what} needs a BOS token, and this tokenizer has none; model-args prefix_token_id=ID names "
-                "the token to start from"
-            )
+            raise ValueError(f"{what} {NO_START}")
         return pair
 
     def digest(self, prompt: Ids) -> str:
         """Return the digest of a prompt's token ids, as :func:`prompt_digest` makes it."""
         return prompt_digest(prompt, self._bos)
+
+    def scored(self, pair: Pair, values: tuple[float, ...] | Failed) -> Scored | Failed:
+        """Return the response with the probabilities of ``pair.targets``."""
+        if isinstance(values, Failed):
+            return values
+        if any(value != value for value in values):
+            return Failed(error="not a number among the probabilities")
+        return Scored(
+            probabilities=tuple(min(value, 1.0) for value in values),
+            token_ids=pair.targets,
+            prompt_tokens=len(pair.prompt),
+            prompt_digest=self.digest(pair.prompt),
+        )
 
     def _is_empty(self, prompt: Ids) -> bool:
         return prompt in ((), (self._bos,))
@@ -382,78 +395,3 @@ def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
     """Return the number of tokens that two sequences begin with alike."""
     shorter = min(len(one), len(other))
     return next((n for n in range(shorter) if one[n] != other[n]), shorter)
-
-
-def _failed(error: Exception) -> Failed:
-    """Return an error as a response: a ``ValueError`` by its message, others with their type."""
-    return Failed(
-        error=str(error) if isinstance(error, ValueError) else describe_error(error)
-    )
-
-
-def read_requests(
-    encoder: PromptEncoder, requests: Sequence[R], read: Callable[[R], A]
-) -> tuple[list[tuple[int, A]], list[tuple[int, Failed]]]:
-    """Return what ``read`` makes of each request, with its position, and the failures of those it refuses."""
-    readable: list[tuple[int, A]] = []
-    refused: list[tuple[int, Failed]] = []
-    for index, request in enumerate(encoder.reading(requests)):
-        try:
-            readable.append((index, read(request)))
-        except Exception as error:
-            refused.append((index, _failed(error)))
-    return readable, refused
-
-
-def scored(
-    encoder: PromptEncoder, pair: Pair, values: tuple[float, ...] | Failed
-) -> Scored | Failed:
-    """Return the response with the probabilities of ``pair.targets``."""
-    if isinstance(values, Failed):
-        return values
-    if any(value != value for value in values):
-        return Failed(error="not a number among the probabilities")
-    return Scored(
-        probabilities=tuple(min(value, 1.0) for value in values),
-        token_ids=pair.targets,
-        prompt_tokens=len(pair.prompt),
-        prompt_digest=encoder.digest(pair.prompt),
-    )
-
-
-def generated(
-    encoder: PromptEncoder, prompt: Prompt, text: Generated | Failed
-) -> Generated | Failed:
-    """Return what a model wrote behind ``prompt`` with the prompt's length and digest."""
-    if isinstance(text, Failed):
-        return text
-    ids = prompt.ids
-    return dataclasses.replace(
-        text, prompt_tokens=len(ids), prompt_digest=encoder.digest(ids)
-    )
-
-
-def check_ids(ids: Ids, vocabulary: int) -> None:
-    """Raise ``ValueError`` for token ids that no model with ``vocabulary`` tokens has.
-
-    One of them would stop the whole batch, and on a GPU the process.
-    """
-    if ids and not 0 <= max(ids) < vocabulary:
-        raise ValueError(f"token {max(ids)} is beyond the model's {vocabulary} tokens")
-
-
-def check_request(request: GenerateRequest, prompt: Ids, vocabulary: int) -> None:
-    """Raise ``ValueError`` for a request that no model with ``vocabulary`` tokens can answer."""
-    if request.max_new_tokens < 1 or request.num_beams < 1:
-        raise ValueError("max_new_tokens and num_beams must be at least 1")
-    check_ids(prompt, vocabulary)
-    # One such row would stop the whole batch.
-    if not all(0 <= token < vocabulary for token in request.watch):
-        raise ValueError(
-            f"watch: token ids are numbers from 0 to {vocabulary - 1}, found {request.watch}"
-        )
-    if not prompt:
-        raise ValueError(
-            "an empty prompt needs a BOS token, and this tokenizer has none; model-args prefix_token_id=ID "
-            "names the token to start from"
-        )

@@ -13,7 +13,6 @@ from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.baselines import (
     Baseline,
     BaselineCase,
-    incomparable,
     session_baseline,
     setting_differences,
 )
@@ -106,8 +105,10 @@ class _Check:
 
     def obstacles(self, cases: Sequence[Case]) -> Iterator[str]:
         """Yield what stands in the way, and what to type instead; what is cheap to know comes first."""
+        from pytest_kbrel.gates import Comparison
+
         ours, alone = _known(self.own), not self.settings.baseline_model
-        if differing := incomparable(ours, self.baseline):
+        if differing := Comparison(model=ours, baseline=self.baseline).differing([]):
             words = f"candidate and baseline differ in {'; '.join(differing)}"
             yield f"{words}; type {self._of_models(ours)}"
         elif alone:

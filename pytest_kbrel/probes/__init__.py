@@ -88,21 +88,8 @@ def chunks_of(case: Case) -> Iterator[Case]:
         yield dataclasses.replace(case, facts=case.facts[start : start + size])
 
 
-def parts_of(case: Case, facts: Sequence[Sequence[Fact]]) -> tuple[Case, ...]:
-    """Return the case with each of these parts of its facts, all of which are asked as in the whole case.
-
-    Raises ``SuiteError`` as :func:`chunks_of` does.
-    """
-    if len(facts[0]) == len(case.facts):
-        return (case,)
-    return tuple(part_of(case, part) for part in facts)
-
-
 def part_of(case: Case, facts: Sequence[Fact]) -> Case:
-    """Return the case with these of its facts, which are asked as in the whole case, whichever they are.
-
-    Raises ``SuiteError`` as :func:`chunks_of` does.
-    """
+    """Return the case with these of its facts, which are asked as in the whole case, whichever they are."""
     leveled = {fact.id: fact for fact in _leveled(case).facts}
     return dataclasses.replace(case, facts=tuple(leveled[fact.id] for fact in facts))
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.judges.replies import read_verdict
 from pytest_kbrel.judges.rules import Judged, first_number, is_variant, judge
-from pytest_kbrel.probes.base import question_of
+from pytest_kbrel.probes.base import Answers, question_of
 from pytest_kbrel.probes.prompts import any_number, verdict
-from pytest_kbrel.records import Ask, Case, Fact, Generated, GenerateRequest, Response
+from pytest_kbrel.records import Ask, Case, Fact, GenerateRequest, Response
 
 # The rule of an answer whose judge's reply could not be read.
 UNPARSABLE = "unparsable"
@@ -30,12 +29,10 @@ class Verdicts(dict[str, Judged]):
     """Verdicts by fact id. Looking up a fact whose judge failed raises :class:`ResponseError`."""
 
     def __init__(self) -> None:
-        self.failures: dict[str, str] = {}
+        self.replies = Answers()
 
     def __missing__(self, fact_id: str) -> Judged:
-        if fact_id in self.failures:
-            raise ResponseError(self.failures[fact_id])
-        raise KeyError(fact_id)
+        return _JUDGED[read_verdict(self.replies.generated(fact_id, "judge").text)]
 
 
 Judging = Generator[tuple[Ask, ...], tuple[Response, ...], Verdicts]
@@ -59,17 +56,11 @@ def judged(case: Case, answers: Mapping[str, str]) -> Judging:
             verdicts[fact_id] = by_rules
         else:
             asks.append(_ask(case, facts[fact_id], answer))
-    if not asks:
-        return verdicts
-    for ask, response in zip(asks, (yield tuple(asks)), strict=True):
-        if isinstance(response, Generated):
-            verdicts[ask.fact_id] = _JUDGED[read_verdict(response.text)]
-        else:
-            why = (
-                getattr(response, "error", "")
-                or f"no text but {type(response).__name__}"
-            )
-            verdicts.failures[ask.fact_id] = f"{ask.fact_id} (judge): {why}"
+    if asks:
+        verdicts.replies.add(asks, (yield tuple(asks)))
+    for ask in asks:
+        if not verdicts.replies.failed(ask.fact_id, "judge"):
+            verdicts[ask.fact_id] = verdicts[ask.fact_id]
     return verdicts
 
 

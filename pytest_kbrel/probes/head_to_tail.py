@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.judges.rules import Judged
-from pytest_kbrel.judges.stripping import strip_wrapping
+from pytest_kbrel.judges.words import strip_wrapping
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.metrics.text import best_f1, best_rouge_l, exact_match
 from pytest_kbrel.probes.base import (

@@ -63,7 +63,7 @@ def report_dict(run: Run) -> dict[str, Any]:
         "comparisons": _comparisons(run),
         "environment": dict(sorted(run.environment)),
         "settings": dict(sorted(run.settings)),
-        "cases": [_case(case) for case in view.ordered(run)],
+        "cases": [case_wire(case) for case in view.ordered(run)],
         "aggregates": {
             kind: dict(
                 view.named_apart(
@@ -121,7 +121,8 @@ def _by_name(records: Iterable[Part | MetricValue]) -> dict[str, Any]:
     return named
 
 
-def _case(case: CaseResult) -> dict[str, Any]:
+def case_wire(case: CaseResult) -> dict[str, Any]:
+    """Return what a report says of a case."""
     return {
         "id": case.nodeid,
         **{key: getattr(case, key) for key in _CASE_KEYS},

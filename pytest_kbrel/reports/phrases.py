@@ -35,7 +35,6 @@ from pytest_kbrel.reports.view import (
     names,
     reused,
     slices,
-    verdict_counts,
 )
 
 # From this part of what is allowed on, a reader should know of a share that breaks no limit yet.
@@ -319,21 +318,22 @@ def is_uncollected(run: Run) -> bool:
 
 def not_run_note(run: Run) -> str:
     """Return how many cases the session stopped before; empty where it came to all."""
-    stopped = verdict_counts(run)["not run"]
+    stopped = [case for case in run.cases if case.verdict == "not run"]
     if not stopped:
         return ""
-    them = "it" if stopped == 1 else "them"
-    return f"{count(stopped, 'case')} not run: the session stopped before {them}"
+    them = "them" if stopped[1:] else "it"
+    why = stopped[0].errors or (f"the session stopped before {them}",)
+    return f"{count(len(stopped), 'case')} not run: {one_line(why[0], 300)}"
 
 
 def unmeasured_note(case: CaseResult) -> str:
     """Return why a case has no figures; empty where it has some."""
     if case.metrics:
         return ""
-    if case.verdict == "not run":
-        return "the session stopped before it"
     if case.errors:
         return one_line(case.errors[0], 300)
+    if case.verdict == "not run":
+        return "the session stopped before it"
     return case.notes[0] if case.notes else "nothing was measured"
 
 

@@ -139,7 +139,9 @@ def groups(run: Run) -> tuple[Group, ...]:
             title = f"{probe.title}, {kind}" if len(probe.kinds) > 1 else probe.title
             add("slice", title, [*columns], cases)
     tests = [case for case in slices(run) if case.probe == "test"]
-    add("test", "Tests in Python", columns_of(tests, None)[1], tests)
+    # A run of another tool has tasks, and nothing is known of its model.
+    row, title = ("test", "Tests in Python") if run.model else ("task", "Tasks")
+    add(row, title, columns_of(tests, None)[1], tests)
     return tuple(tables)
 
 

@@ -126,12 +126,12 @@ class CaseAsker:
         """Return the decided case; what is asked for it is added to ``parts``, unless all was."""
         from pytest_kbrel.gates import (
             Outcomes,
+            all_decided,
             decide_case,
-            is_decided,
             with_looks_told,
             with_moved_facts,
         )
-        from pytest_kbrel.probes import parts_of, whole_result
+        from pytest_kbrel.probes import part_of, whole_result
         from pytest_kbrel.probes.monitor.cells import prompt_in
 
         facts = {fact.id: fact for fact in case.facts}
@@ -142,9 +142,8 @@ class CaseAsker:
         is_asked = bool(parts)
         looks = self.looks(case)
         prefixes = [self._prefix(case, look) for look in looks]
-        for look, asked, part in zip(
-            looks, prefixes, parts_of(case, _news(prefixes)), strict=True
-        ):
+        news = [part_of(case, facts) for facts in _news(prefixes)]
+        for look, asked, part in zip(looks, prefixes, news, strict=True):
             if not is_asked:
                 parts.append(self._asked(part, self._keeper()))
             order = asked.facts if look else ()
@@ -163,7 +162,7 @@ class CaseAsker:
             self._open_helpers(case)
             outcomes = Outcomes(table=result.table, errors=result.errors, looks=look)
             decided = decide_case(asked, outcomes, comparison)
-            if is_decided(decided) or look is looks[-1]:
+            if all_decided(decided.gates) or look is looks[-1]:
                 break
         missing = self.pool.missing_responses(decided.nodeid)
         return dataclasses.replace(

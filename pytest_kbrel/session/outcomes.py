@@ -9,9 +9,11 @@ from typing import Any
 from pytest_kbrel.baselines.format import load_tables, read_compressed
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import Run
-from pytest_kbrel.reports import OUTCOMES
-from pytest_kbrel.reports.json_report import check_file
+from pytest_kbrel.reports import OUTCOMES, REPORT, earlier_note
+from pytest_kbrel.reports.json_report import check_file, read_report
 from pytest_kbrel.reports.recorded import run_of
+
+_ALLOWED = "allowed: a report folder as a run wrote it"
 
 
 def run_with_outcomes(report: dict[str, Any], folder: Path) -> Run:
@@ -35,10 +37,34 @@ def run_with_outcomes(report: dict[str, Any], folder: Path) -> Run:
         EOFError,
     ) as error:
         raise KbrelError(
-            f"{path}: cannot be read beside its report: {type(error).__name__}: {error}; "
-            "allowed: a report folder as a run wrote it"
+            f"{path}: cannot be read beside its report: {type(error).__name__}: {error}; {_ALLOWED}"
         ) from None
     cases = (
         replace(case, table=tables.get(case.nodeid, case.table)) for case in run.cases
     )
     return replace(run, cases=tuple(cases))
+
+
+def recorded_run(path: Path) -> Run:
+    """Read the run in a report folder, or of its ``report.json``, with the outcomes of all its facts.
+
+    Raises ``KbrelError`` where it has none, or not those of its report.
+    """
+    if not path.is_file() and not (path / REPORT).is_file():
+        earlier = earlier_note(path / REPORT)
+        raise KbrelError(
+            f"{path}: has no {REPORT}; allowed: the folder of a run's reports{earlier}"
+        )
+    folder = path.parent if path.is_file() else path
+    run = run_with_outcomes(read_report(path), folder)
+    if not (folder / OUTCOMES).is_file():
+        raise KbrelError(
+            f"{path}: there is no {OUTCOMES} beside its report, as older versions left it; {_ALLOWED}"
+        )
+    for case in run.cases:
+        rows = len(case.table.rows)
+        if not case.aggregate and case.verdict != "invalid" and rows != case.n:
+            raise KbrelError(
+                f"{folder}: {case.nodeid} has {case.n} facts in {REPORT} and {rows} in {OUTCOMES}; {_ALLOWED}"
+            )
+    return run

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pytest_kbrel.stats.drop_tests import TTest
 from pytest_kbrel.stats.estimates import (
     ONE_CLUSTER,
     ROUNDING,
@@ -26,6 +25,7 @@ from pytest_kbrel.stats.estimates import (
     Estimate,
     Sample,
     Statistic,
+    TTest,
     zeros_and_ones,
 )
 from pytest_kbrel.stats.intervals import strata_of

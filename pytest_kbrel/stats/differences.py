@@ -16,16 +16,9 @@ import numpy as np
 from scipy.special import stdtrit
 
 from pytest_kbrel.stats.clusters import with_clusters
-from pytest_kbrel.stats.drop_tests import (
-    MOST_FLIPS,
-    TTest,
-    alike_p,
-    sign_flip,
-)
 from pytest_kbrel.stats.estimates import (
-    FLAT,
+    MOST_FLIPS,
     ROUNDING,
-    SIGN_TEST,
     TOO_FEW,
     UNCHANGED,
     Array,
@@ -34,7 +27,9 @@ from pytest_kbrel.stats.estimates import (
     DropTest,
     Estimate,
     Flips,
+    TTest,
     Z,
+    sign_flip,
     zeros_and_ones,
 )
 from pytest_kbrel.stats.intervals import jackknife
@@ -74,11 +69,11 @@ def _by_facts(of: Comparison) -> Difference:
     drops = moved if of.better == "lower" else -moved
     tests: list[DropTest] = []
     few = len(drops) <= MOST_FLIPS
-    if delta.se and not (few and of.share == 1):
-        tests.append(TTest(drop=of.drop_sign * delta.value, se=delta.se, df=delta.df))
-    elif of.share == 1:
-        p = sign_flip(-drops) if few else alike_p(drops)
+    if few and of.share == 1:
+        p = sign_flip(-drops)
         tests.append(lambda allowed: None if allowed > 0 else p)
+    elif delta.se:
+        tests.append(TTest(drop=of.drop_sign * delta.value, se=delta.se, df=delta.df))
     if estimate.se:
         drop = of.drop_sign * _centre(delta)
         tests.append(TTest(drop=drop, se=estimate.se, df=estimate.df))
@@ -211,5 +206,4 @@ def _widened(
         df=df,
         low=max(centre - half, -reach),
         high=min(centre + half, reach),
-        note=SIGN_TEST if delta.note == FLAT else delta.note,
     )

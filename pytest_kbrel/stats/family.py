@@ -8,7 +8,7 @@ fail. The p-values adjusted after Holm and after Benjamini and Hochberg are repo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from pytest_kbrel.stats.estimates import FAMILY_LEVEL
@@ -29,9 +29,7 @@ def holm(ps: Sequence[float | None]) -> tuple[float | None, ...]:
 
     ``None`` (no test was possible) stays ``None`` and does not count as a comparison.
     """
-    order = _ascending(ps)
-    raised = (min((len(order) - at) * p, 1.0) for at, (p, _) in enumerate(order))
-    return _placed(ps, order, accumulate(raised, max))
+    return _stepped(ps, lambda n, at: n - at, max)
 
 
 def benjamini_hochberg(ps: Sequence[float | None]) -> tuple[float | None, ...]:
@@ -39,9 +37,22 @@ def benjamini_hochberg(ps: Sequence[float | None]) -> tuple[float | None, ...]:
 
     Order and ``None`` as in :func:`holm`.
     """
-    order = _ascending(ps)[::-1]
-    lowered = (p * len(order) / (len(order) - at) for at, (p, _) in enumerate(order))
-    return _placed(ps, order, accumulate(lowered, min))
+    return _stepped(ps, lambda n, at: n / (n - at), min)
+
+
+def _stepped(
+    ps: Sequence[float | None],
+    factor: Callable[[int, int], float],
+    keep: Callable[[float, float], float],
+) -> tuple[float | None, ...]:
+    """Return p-values times ``factor``, the least first where the largest so far is kept, else last."""
+    tested = [(p, at) for at, p in enumerate(ps) if p is not None]
+    tested.sort(reverse=keep is min)
+    raised = (min(factor(len(tested), n) * p, 1.0) for n, (p, _) in enumerate(tested))
+    by_index = dict(
+        zip((at for _, at in tested), accumulate(raised, keep), strict=True)
+    )
+    return tuple(map(by_index.get, range(len(ps))))
 
 
 def simes(ps: Sequence[float]) -> float:
@@ -65,16 +76,3 @@ def hommel(ps: Sequence[float]) -> tuple[float, ...]:
         others = sorted([*ps[:index], *ps[index + 1 :]], reverse=True)
         adjusted.append(max(simes([p, *others[:size]]) for size in range(len(ps))))
     return tuple(adjusted)
-
-
-def _ascending(ps: Sequence[float | None]) -> list[tuple[float, int]]:
-    return sorted((p, index) for index, p in enumerate(ps) if p is not None)
-
-
-def _placed(
-    ps: Sequence[float | None],
-    order: Sequence[tuple[float, int]],
-    adjusted: Iterable[float],
-) -> tuple[float | None, ...]:
-    by_index = {at: p for (_, at), p in zip(order, adjusted, strict=True)}
-    return tuple(map(by_index.get, range(len(ps))))

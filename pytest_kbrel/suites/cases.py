@@ -78,7 +78,7 @@ def probe_cases(
     for part in chosen:
         if part.name not in groups:
             raise part.node.error(
-                unknown("slice", part.name, full or groups, where=written.probe.name)
+                unknown("slice", part.name, groups, where=written.probe.name)
             )
         if not groups[part.name]:
             fault, allowed = f"no fact for it in {world.path.name}", "at least 1 fact"

@@ -109,12 +109,7 @@ def bucket_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, 
     }
     if written.slices is not None:
         pooled = {part.name: _pooled(part.name) for part in written.slices}
-    for part in written.slices or ():
-        for name in pooled[part.name]:
-            if name not in names:
-                raise part.node.error(
-                    unknown("slice", name, names, where=written.probe.name)
-                )
+        pooled = {name: of for name, of in pooled.items() if {*of} <= {*names}}
     chosen = [name for parts in pooled.values() for name in parts]
     by = str(written.settings.get("bucket_by", "relation"))
     groups: dict[str, list[Fact]] = {name: [] for name in names}

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from pytest_kbrel.bounds import LIMIT, SEED, SHARE, UNSEEN
+from pytest_kbrel.bounds import COUNT, LIMIT, SEED, SHARE, UNSEEN
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
 from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS, Metric
 from pytest_kbrel.catalogue.probes import (
     PROBES,
     Probe,
     Setting,
-    reliability_slice,
-    reliability_slices,
 )
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import Node, nearest_file, read_document, unknown
@@ -100,16 +100,16 @@ class WrittenProbe:
     probe: Probe
     entry: Node
     settings: dict[str, Value]
-    slices: tuple[WrittenSlice, ...] | None
-    limit: Limit
     gates: tuple[Gate, ...]
     overall_line: int
     overall_gates: tuple[Gate, ...]
-    relations: tuple[Node, ...] | None
-    unseen: WrittenUnseen | None
-    shots: Shots
-    integrity: Integrity = Integrity()
+    integrity: Integrity
+    slices: tuple[WrittenSlice, ...] | None = None
+    limit: Limit = None
     cluster: str = "object"
+    relations: tuple[Node, ...] | None = None
+    unseen: WrittenUnseen | None = None
+    shots: Shots = dataclasses.field(default_factory=lambda: SHOTS)
 
 
 @record
@@ -121,8 +121,8 @@ class WrittenSuite:
     facts: tuple[Path, ...]
     format: Format
     relations: Path | None
-    seed: int
     probes: tuple[WrittenProbe, ...]
+    seed: int = 0
     uninformative: Path | None = None
     language: str = ""
     overall_line: int = 0
@@ -134,10 +134,8 @@ def read_suite_file(path: Path) -> WrittenSuite:
     """Read and check a suite file; raises ``SuiteError`` with the line of the first mistake."""
     root = read_document(path)
     keys = keys_beside_gates(root, SUITE, SUITE_KEYS, ("suite", "facts"))
-    name = keys["suite"].text("suite")
     facts, form = _facts(keys)
     relations = _relations(keys, facts[0]) if "relations" in keys or form.own else None
-    seed = keys["seed"].integer("seed", SEED) if "seed" in keys else 0
     limits = read_integrity(keys, "a suite", Integrity())
     probes = tuple(
         _probe(probe, keys[name], limits)
@@ -148,27 +146,40 @@ def read_suite_file(path: Path) -> WrittenSuite:
         raise root.error(f"no probe found; at least one is needed: {', '.join(PROBES)}")
     overall = keys.get("overall")
     return WrittenSuite(
-        name=name,
+        name=keys["suite"].text("suite"),
         root=root,
         facts=facts,
         format=form,
         relations=relations,
-        seed=seed,
         probes=probes,
-        uninformative=_file(keys["uninformative"], "uninformative")
-        if "uninformative" in keys
-        else None,
-        language=_language(keys["language"]) if "language" in keys else "",
         overall_line=(overall or root).line,
         overall_gates=_overall_gates(overall, OVERALL_METRICS["pooled"], "overall"),
-        waivers=read_waivers(keys["waivers"]) if "waivers" in keys else (),
+        **_stated(
+            keys,
+            "",
+            seed=lambda node, what: node.integer(what, SEED),
+            uninformative=_file,
+            language=_language,
+            waivers=lambda node, what: read_waivers(node),
+        ),
     )
 
 
-def _language(node: Node) -> str:
-    tag = node.text("language")
+def _stated(
+    keys: Mapping[str, Node], where: str, **readers: Callable[[Node, str], Any]
+) -> dict[str, Any]:
+    """Return what ``readers`` make of those of their keys that are there; the others have defaults."""
+    return {
+        key: read(keys[key], key + where)
+        for key, read in readers.items()
+        if key in keys
+    }
+
+
+def _language(node: Node, what: str) -> str:
+    tag = node.text(what)
     if not re.fullmatch(LANGUAGE_TAG, tag):
-        raise node.wrong("language", "a language tag such as de or pt-BR")
+        raise node.wrong(what, "a language tag such as de or pt-BR")
     return tag
 
 
@@ -225,20 +236,22 @@ def _probe(probe: Probe, entry: Node, limits: Integrity) -> WrittenProbe:
         probe=probe,
         entry=entry,
         settings=settings,
-        slices=_slices(probe, keys["slices"], settings) if "slices" in keys else None,
-        limit=_limit(keys, probe.name),
         gates=read_gates(keys, probe.metrics, probe.name),
         overall_line=(overall or entry).line,
         overall_gates=_overall_gates(
             overall, probe.overall_metrics, f"overall of {probe.name}"
         ),
-        relations=_names(keys["relations"], f"relations of {probe.name}")
-        if "relations" in keys
-        else None,
-        unseen=_unseen(keys["unseen"]) if "unseen" in keys else None,
-        shots=_shots(keys["shots"], probe) if "shots" in keys else SHOTS,
         integrity=read_integrity(keys, probe.name, limits),
-        cluster=_cluster(keys, probe.name) or "object",
+        **_stated(
+            keys,
+            f" of {probe.name}",
+            slices=functools.partial(_slices, probe),
+            limit=_limit,
+            cluster=_cluster,
+            relations=_names,
+            unseen=_unseen,
+            shots=_shots,
+        ),
     )
 
 
@@ -252,12 +265,8 @@ def _overall_gates(
     )
 
 
-def _cluster(keys: Mapping[str, Node], where: str) -> str:
-    return (
-        keys["cluster"].choice(f"cluster of {where}", CLUSTERS)
-        if "cluster" in keys
-        else ""
-    )
+def _cluster(node: Node, what: str) -> str:
+    return node.choice(what, CLUSTERS)
 
 
 def probe_keys(probe: Probe) -> tuple[str, ...]:
@@ -286,8 +295,7 @@ def _setting(node: Node, what: str, setting: Setting) -> str | int:
     raise node.wrong(what, allowed, nearest(spec, setting.plain))
 
 
-def _shots(node: Node, probe: Probe) -> Shots:
-    what = f"shots of {probe.name}"
+def _shots(node: Node, what: str) -> Shots:
     if isinstance(node.value, str):
         return _file(node, what)
     if not isinstance(node.value, dict):
@@ -299,10 +307,7 @@ def _shots(node: Node, probe: Probe) -> Shots:
     return SHOTS | counts
 
 
-def _limit(keys: dict[str, Node], where: str) -> Limit:
-    if "limit" not in keys:
-        return None
-    node, what = keys["limit"], f"limit of {where}"
+def _limit(node: Node, what: str) -> Limit:
     # 1.0 is all of them, and 1 one of them.
     bounds = LIMIT if isinstance(node.value, int) else SHARE
     return node.number(what, f"{LIMIT}, or a share above 0 and up to 1.0", bounds)
@@ -320,10 +325,7 @@ def _names(node: Node, what: str) -> tuple[Node, ...]:
     return node.items(what)
 
 
-def _slices(
-    probe: Probe, node: Node, settings: Mapping[str, Value]
-) -> tuple[WrittenSlice, ...]:
-    what = f"slices of {probe.name}"
+def _slices(probe: Probe, node: Node, what: str) -> tuple[WrittenSlice, ...]:
     if not node.value or not isinstance(node.value, (tuple, dict)):
         allowed = "a list of names or a mapping of names, with at least one"
         raise node.wrong(what, allowed)
@@ -333,50 +335,34 @@ def _slices(
     else:
         for item in _names(node, what):
             written[str(item.value)] = dataclasses.replace(item, value=None)
-    return tuple(_slice(probe, name, of, settings) for name, of in written.items())
+    return tuple(_slice(probe, name, of) for name, of in written.items())
 
 
-def _slice(
-    probe: Probe, name: str, node: Node, settings: Mapping[str, Value]
-) -> WrittenSlice:
-    _check_name(probe, name, node, str(settings.get("slice_by", "none")))
+def _slice(probe: Probe, name: str, node: Node) -> WrittenSlice:
     where = f"slice {name} of {probe.name}"
     keys = (
         {}
         if node.value is None
         else keys_beside_gates(node, where, slice_keys(probe, name))
     )
-    wordings = None
-    if WORDINGS in keys:
-        bounds = probe.options[WORDINGS].bounds
-        wordings = keys[WORDINGS].integer(f"{WORDINGS} of {where}", bounds)
     ungated = "gates" in keys and keys["gates"].value == NO_GATES
     return WrittenSlice(
         name=name,
         node=node,
-        limit=_limit(keys, where),
         gates=None
         if ungated
         else read_gates(keys, SLICE_METRICS[probe.kind(name)], where),
-        cluster=_cluster(keys, where),
-        wordings=wordings,
+        **_stated(
+            keys,
+            f" of {where}",
+            limit=_limit,
+            cluster=_cluster,
+            wordings=lambda node, what: node.integer(what, COUNT),
+        ),
     )
 
 
-def _check_name(probe: Probe, name: str, node: Node, slice_by: str) -> None:
-    # Other slices are names from the facts, which are not read yet; so are datasets.
-    if probe.slicing != "knowledge":
-        return
-    allowed, parts = reliability_slices(slice_by), reliability_slice(name)
-    if name not in allowed and (parts is None or slice_by != "dataset"):
-        hint = "; groups are made by the key 'slice_by'"
-        raise node.error(
-            unknown("slice", name, allowed, where=probe.name)
-            + (hint if parts and slice_by == "none" else "")
-        )
-
-
-def _unseen(node: Node) -> WrittenUnseen:
+def _unseen(node: Node, what: str) -> WrittenUnseen:
     keys = node.keys("unseen", UNSEEN_KEYS, required=UNSEEN_KEYS)
     as_of, expires = (
         keys["as_of"].date("as_of"),

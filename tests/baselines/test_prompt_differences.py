@@ -68,14 +68,6 @@ def made(**parts: object) -> str:
     return str(Digest(**{**given, "draws": "d" * 8, **parts}))  # type: ignore[arg-type]
 
 
-def test_rules_of_ones_own_are_settings() -> None:
-    own = case(uninformative=(("unsure", "no idea"),))
-    pair = (digest(case(), A), digest(own, A))
-    assert words(pair).startswith("settings on 1 of 1 fact")
-    ((name, value),) = set(settings_of(own)) - set(settings_of(case()))
-    assert (name, value.split()[0]) == ("uninformative", "1")
-
-
 def test_the_language_of_a_fact_is_a_setting() -> None:
     german = dataclasses.replace(FACT, language="de")
     other = case(facts=(german,))

@@ -7,7 +7,6 @@ import pytest
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import (
     Alike,
-    is_mixed,
     is_spelt,
     with_alike_negatives,
     with_negatives,
@@ -63,45 +62,6 @@ def test_nothing_else_fills_up_where_there_are_enough_of_the_kind() -> None:
     facts, alike = drawn(sang[:1], (*sang, *POOL[:4], *POOL[12:24]))
     assert len(facts[0].negatives) == 7
     assert alike == (("s0", 1.0),)
-
-
-def test_a_relation_is_mixed_where_nothing_says_that_it_is_of_one_kind() -> None:
-    named = tuple(
-        Fact(id=f"{n}", relation="r", subject=f"S{n}", object="o") for n in range(4)
-    )
-    assert is_mixed(MIXED, POOL)
-    assert is_mixed(None, named)
-    for more in (
-        {"answer_type": "person"},
-        {"frames": ("Who is [X]?",)},
-        {"statements": ("[X] is [Y].",)},
-    ):
-        assert not is_mixed(
-            Relation(id="r", label="r", domain="d", **{"frames": (), **more}), named
-        )  # type: ignore[arg-type]
-    # One question about different subjects.
-    alike = [
-        Fact(
-            id=f.id,
-            relation="r",
-            subject=f.subject,
-            object="o",
-            question=f"Who is {f.subject}?",
-        )
-        for f in named
-    ]
-    assert not is_mixed(MIXED, alike)
-    other = [
-        Fact(
-            id=f.id,
-            relation="r",
-            subject=f.subject,
-            object="o",
-            question=f"What of {f.subject}{f.id}?",
-        )
-        for f in named
-    ]
-    assert is_mixed(MIXED, [*alike[:1], *other])
 
 
 def test_a_question_without_an_answer_is_drawn_for_by_what_it_asks() -> None:

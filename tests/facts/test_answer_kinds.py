@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.facts.answer_kinds import answer_type_of, kind_of
-from pytest_kbrel.facts.files import read_relations
 from pytest_kbrel.records import Fact, Relation
 
 
@@ -171,34 +170,3 @@ def relation(answer_type: str = "") -> Relation:
 )
 def test_looks(answer: str | None, expected: str) -> None:
     assert answer_type_of(fact(answer), relation()) == expected
-
-
-@pytest.mark.parametrize(
-    "value", ["-1", "-0.001", ".inf", ".nan", "yes", "many", "[1]"]
-)
-def test_what_is_no_popularity_of_a_relation(value: str, tmp_path) -> None:
-    path = tmp_path / "relations.yaml"
-    path.write_text(f"P1: {{label: l, domain: d, popularity: {value}}}\n", "utf-8")
-    with pytest.raises(
-        Exception, match=r"popularity must be a number from 0 to 1e\+300, found"
-    ):
-        read_relations(path)
-
-
-@pytest.mark.parametrize("kind", ["number", "person", "time", "location", "other"])
-def test_the_answer_type_of_a_relation(kind: str, tmp_path) -> None:
-    path = tmp_path / "relations.yaml"
-    path.write_text(
-        f"P1: {{label: l, domain: d, answer_type: {kind}}}\nP2: {{label: l, domain: d}}\n",
-        "utf-8",
-    )
-    assert [relation.answer_type for relation in read_relations(path)] == [kind, ""]
-    assert [relation.popularity for relation in read_relations(path)] == [None, None]
-    path.write_text(
-        f"P1: {{label: l, domain: d, answer_type: {kind.title()}}}\n", "utf-8"
-    )
-    with pytest.raises(
-        Exception,
-        match="answer_type must be one of number, person, time, location, other",
-    ):
-        read_relations(path)

@@ -7,7 +7,6 @@ import datetime
 import pytest
 
 from pytest_kbrel.facts.unseen import (
-    KINDS,
     make_unseen,
     unseen_examples,
 )
@@ -41,17 +40,6 @@ future-match-city | location | country | cities | In which city
 future-opponent | other | country | countries | Which team
 """.splitlines()
 ]
-
-
-def test_each_kind_has_the_type_and_the_options_that_its_question_asks_for() -> None:
-    result = [(kind.slug, kind.answer_type, kind.about, kind.options) for kind in KINDS]
-    assert result == [(f"unseen-{slug}", *rest) for slug, *rest, _ in EXPECTED]
-    for kind, (*_, words) in zip(KINDS, EXPECTED, strict=True):
-        assert all(words in wording for wording in kind.wordings)
-        counts = {"[X]": 1, "[T]": int(kind.about == "country")}
-        assert [{mark: w.count(mark) for mark in counts} for w in kind.wordings] == [
-            counts
-        ]
 
 
 def test_one_question_may_expire_on_the_day_it_is_made() -> None:

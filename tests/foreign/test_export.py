@@ -70,7 +70,7 @@ def test_csv_is_read_again_with_clusters_and_digests(tmp_path: Path) -> None:
         rows = list(csv.DictReader(stream))
     assert rows[3]["answer"] == "line\n3"
     run = read_run(tmp_path / "a.csv", Wanted(cluster="cluster"))
-    table = run.cases["w.kb.yaml::head_to_tail[a]"].tables["score"]
+    table = run.cases["w.kb.yaml::head_to_tail[a]"]["score"].table
     assert [(row.values, row.prompt_digest, row.cluster) for row in table.rows] == [
         ((float(at < 3),), f"d{at}", f"object:{at // 2}") for at in range(4)
     ]
@@ -86,7 +86,7 @@ def test_records_of_every_eval_ever_are_read_again(tmp_path: Path) -> None:
     for path in paths:
         run = read_run(path, Wanted())
         assert run.model == "org/m"
-        table = run.cases["w.kb.yaml::head_to_tail[a]"].tables["as_expected"]
+        table = run.cases["w.kb.yaml::head_to_tail[a]"]["as_expected"].table
         assert [row.values[0] for row in table.rows] == [1, 1, 1, 0]
         assert table.rows[2].expected == "é2"
 

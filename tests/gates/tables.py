@@ -18,6 +18,7 @@ from pytest_kbrel.records import (
     CaseResult,
     Fingerprint,
     Gate,
+    GateResult,
     HeadToTailSettings,
     Label,
     MetricValue,
@@ -98,6 +99,17 @@ def measure(
     pairings = () if before is None else (pair(table, before),)
     figures = figures_of(metrics)
     return measure_figures(figures, (table,), pairings).values
+
+
+def only(result: CaseResult) -> GateResult:
+    """The result of the one gate of a case."""
+    (actual,) = result.gates
+    return actual
+
+
+def value(result: CaseResult, name: str) -> MetricValue:
+    """A metric of a case."""
+    return next(metric for metric in result.metrics if metric.name == name)
 
 
 def gate(metric: str, rule: Any, bound: float, **more: float) -> Gate:

@@ -1,17 +1,13 @@
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
-import scipy.stats
 
 from pytest_kbrel.records import (
     CaseResult,
     Integrity,
-    MetricValue,
     ProbeName,
     Table,
 )
@@ -25,6 +21,7 @@ from tests.gates.tables import (
     outcome,
     over,
     run_of,
+    value,
 )
 
 
@@ -34,10 +31,6 @@ def member(probe: ProbeName, name: str, table: Table, **more: Any) -> CaseResult
 
 def values(result: CaseResult) -> dict[str, float | None]:
     return {metric.name: metric.value for metric in result.metrics}
-
-
-def value(result: CaseResult, name: str) -> MetricValue:
-    return next(metric for metric in result.metrics if metric.name == name)
 
 
 def relation(prefix: str, rows: Sequence[Sequence[float]]) -> Table:
@@ -88,16 +81,6 @@ def test_a_relation_without_a_value_leaves_none_overall() -> None:
     assert "in one of the cases" in actual.gates[0].reason
 
 
-def test_a_relation_whose_right_answers_get_no_probability_is_in_no_mean() -> None:
-    random = relation("c", [(1, 1e-5, 1e-5, 1e-5, 1e-4, 0, 0)] * 10)
-    actual = over(
-        [member("monitor", "P36", P36), member("monitor", "P17", random)],
-        gate("monitor", "max", 1),
-    )
-    assert (actual.verdict, actual.metrics) == ("invalid", ())
-    assert "monitor[P17] is invalid" in actual.errors[0]
-
-
 BUCKETS = {
     "a-head": "+++-",
     "b-c-head": "++-?",
@@ -142,20 +125,6 @@ def test_head_to_tail_is_micro_within_buckets_and_macro_over_them() -> None:
     assert (value(actual, "accuracy_tail").n, actual.n) == (10, 22)
 
 
-def test_buckets_that_are_absent_have_no_figures() -> None:
-    actual = over([m for m in buckets() if not m.slice.endswith("tail")])
-    assert set(values(actual)) == {
-        "accuracy_head",
-        "accuracy_torso",
-        "accuracy",
-        "hallucination",
-        "missing",
-        "accuracy_macro",
-        "hallucination_macro",
-        "missing_macro",
-    }
-
-
 def test_the_top_tenth_counts_once() -> None:
     top = [
         member("head_to_tail", "a-top10", answers("+", prefix="a-head")),
@@ -195,46 +164,6 @@ def test_reliability_figures_need_seen_and_unseen() -> None:
     assert set(values(over([member("reliability", "known", KNOWN)]))) == {"nccr", "ncr"}
 
 
-def test_without_a_wrong_unseen_answer_the_seen_consistency_counts() -> None:
-    silent = consistency([("?", 0)] * 4, prefix="u", expected=False)
-    actual = over(
-        [member("reliability", "known", KNOWN), member("reliability", "unseen", silent)]
-    )
-    assert values(actual)["c_wrong"] == pytest.approx(0.3)
-    assert values(actual)["iur"] == 1.0
-
-
-def test_the_paired_difference_adds_the_variances_of_the_members() -> None:
-    before = buckets(a_head="+-" * 20, a_tail="+-" * 15)
-    after = buckets(a_head="++" * 5 + "+-" * 15, a_tail="--" * 5 + "+-" * 10)
-    only_two = [
-        [m for m in run if m.slice in ("a-head", "a-tail")] for run in (after, before)
-    ]
-    actual = value(over(only_two[0], baseline=run_of(*only_two[1])), "gap")
-    squares = []
-    for new, old in zip(*only_two, strict=True):
-        differences = np.array(
-            [
-                a.values[0] - b.values[0]
-                for a, b in zip(
-                    sorted_rows(new.table), sorted_rows(old.table), strict=True
-                )
-            ]
-        )
-        squares.append(differences.var(ddof=1) / len(differences))
-    assert actual.delta == pytest.approx(5 / 40 + 5 / 30)
-    assert actual.delta_low is not None
-    assert actual.delta_high is not None
-    # With two imagined facts that move the gap as far as those that changed did, five in each slice.
-    shrunk = 70 / 72
-    step = (1 / 40**2 + 1 / 30**2) / 2
-    spread = sum(squares) * 69 / 70 + 2 * step + 2 * shrunk * (actual.delta / 70) ** 2
-    half = (actual.delta_high - actual.delta_low) / 2
-    assert half == pytest.approx(
-        scipy.stats.t.ppf(0.975, 69) * shrunk * math.sqrt(spread), rel=1e-6
-    )
-
-
 def test_an_unchanged_gap_may_have_moved_by_what_a_fact_of_the_smaller_slice_could() -> (
     None
 ):
@@ -247,7 +176,3 @@ def test_an_unchanged_gap_may_have_moved_by_what_a_fact_of_the_smaller_slice_cou
     assert (actual.delta, actual.p) == (0.0, 0.5)
     # 1.99 is t, 1.96 / 30 the farthest that the imagined facts move the gap, 2 / (2 * 30) each.
     assert actual.delta_high == pytest.approx(1.99 * 70 / 72 * 1.96 / 30, rel=0.01)
-
-
-def sorted_rows(table: Table) -> list[object]:
-    return sorted(table.rows, key=lambda row: row.fact_id)  # type: ignore[return-value]

@@ -163,18 +163,6 @@ def test_ten_facts_in_which_nothing_changed_are_enough(n: int, verdict: str) -> 
         assert ("no outcome changed" in result.reason) == (verdict == "pass")
 
 
-@pytest.mark.parametrize(("n", "verdict"), [(8, "inconclusive"), (9, "pass")])
-def test_where_no_fact_was_lost_a_gate_passes_whatever_else_changed(
-    n: int, verdict: str
-) -> None:
-    """A rule and no proof; of ten facts one has another wrong answer."""
-    before, after = answers("+" * n + "-"), answers("+" * n + "?")
-    demand = case(gate("accuracy", "recovery", 1.0), gate("accuracy", "max_drop", 0.0))
-    assert [result.verdict for result in decided(demand, after, before).gates] == [
-        verdict
-    ] * 2
-
-
 def test_a_bound_on_the_lower_end_of_what_was_recovered_passes() -> None:
     before, after = (
         answers("+" * 80 + "-" * 40),
@@ -193,24 +181,6 @@ def test_a_bound_on_the_lower_end_of_what_was_recovered_passes() -> None:
         "pass",
         "inconclusive",
     ]
-
-
-@pytest.mark.parametrize(
-    ("shift", "same"),
-    [
-        (0.99e-4, True),
-        (1.01e-4, True),
-        (-0.99e-4, True),
-        (-1.01e-4, False),
-        (2e-5, True),
-    ],
-)
-def test_an_outcome_is_no_worse_to_four_digits(shift: float, same: bool) -> None:
-    demand = case(gate("accuracy_f1", "max_drop", 0.0))
-    result = decided(
-        demand, scores([0.5] * 11 + [0.5 + shift]), scores([0.5] * 12)
-    ).gates[0]
-    assert (result.verdict == "pass") is same
 
 
 @pytest.mark.parametrize(
@@ -280,16 +250,18 @@ RIGHT, NONE_RIGHT = consistency([("+", 0.5), ("+", 0.6)]), consistency([("?", 0.
             "were the difference the same",
         ),
         (
+            gate("accuracy", "max_drop", 0.02),
+            answers("--" + BEFORE[2:-12] + "+" + BEFORE[-11:]),
+            answers(BEFORE),
+            "accuracy fell by 0.008 [-0.052, 0.031] from 0.750 to 0.742 (paired over 120 facts, p of no drop "
+            "0.3125); allowed: within 0.020, beyond 0.010; a drop of 0.070 would be found with 80 % power; "
+            "about 896 facts would decide, were the difference the same",
+        ),
+        (
             gate("c_correct", "max_drop", 0.5),
             RIGHT,
             NONE_RIGHT,
             "c_correct cannot be compared: baseline: no correct answer; allowed: within 0.500, beyond 0.250",
-        ),
-        (
-            gate("c_correct", "recovery", 0.5),
-            RIGHT,
-            NONE_RIGHT,
-            "c_correct cannot be compared: baseline: no correct answer; allowed: within 0.500, beyond 0.750",
         ),
     ],
 )

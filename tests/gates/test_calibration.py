@@ -72,15 +72,6 @@ def test_a_difference_in_ranks_has_no_test_and_one_in_the_brier_score_has():
     )
 
 
-def test_moved_probabilities_are_no_changed_outcomes():
-    values = measured(rated(MARKS, shift=0.03), rated(MARKS))
-    assert (values["accuracy"].delta, values["accuracy"].note) == (
-        0,
-        "no outcome changed",
-    )
-    assert values["brier"].note == ""
-
-
 @pytest.mark.parametrize(
     "rule", ["max_drop", "recovery", "max_regression", "min_absolute_change"]
 )

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.gates import fact_changes, part_result
 from pytest_kbrel.gates.cases import compare_case
 from pytest_kbrel.gates.measurement import pair
@@ -20,7 +19,6 @@ from pytest_kbrel.records import (
     Integrity,
     Share,
     Table,
-    Unmatched,
     Waiver,
 )
 from tests.gates.tables import (
@@ -29,7 +27,6 @@ from tests.gates.tables import (
     answers,
     case,
     comparison,
-    consistency,
     decided,
     gate,
     model,
@@ -176,52 +173,6 @@ def test_what_stands_in_the_way_of_a_comparison_is_told_in_this_order(
     assert (judged.verdict, reason in judged.reason) == (verdict, True), judged.reason
 
 
-def test_settings_that_both_know_are_told_where_facts_were_asked_otherwise() -> None:
-    of = case(DROP, settings=HeadToTailSettings(max_new_tokens=7))
-    before = decided(case(), answers("++", prompt_digest=digest()))
-    known = BaselineCase(
-        key="key", table=before.table, metrics=(), settings=before.settings
-    )
-    result = decided(
-        of,
-        answers("++", prompt_digest=digest(settings="f" * 8)),
-        known,
-    )
-    assert (
-        "candidate and baseline differ in settings max_new_tokens (7 and 32); "
-        in result.gates[0].reason
-    )
-
-
-@pytest.mark.parametrize(
-    ("same", "differing", "added", "too_many"),
-    [(1, 2, 3, False), (1, 2, 4, True), (0, 1, 1, False), (0, 0, 1, True)],
-)
-def test_facts_that_were_asked_otherwise_count_among_those_that_need_a_partner(
-    same: int, differing: int, added: int, too_many: bool
-) -> None:
-    n = same + differing
-    before = answers("+" * n)
-    changed = (*before.rows[:same], *answers("+" * n, prompt_digest="x").rows[same:])
-    rows = (
-        *changed,
-        *(outcome(f"R{at}", (1, 0, 1, 1), "correct") for at in range(added)),
-    )
-    result = decided(case(DROP), Table(columns=HEAD_TO_TAIL, rows=rows), before)
-    assert result.verdict == "not comparable"
-    lacking = f"{added} of {n + added} fact{'s' if n + added > 1 else ''} are not in the baseline (first: R0)"
-    before_it = (
-        " draws; first: Q001); "
-        if differing > 1
-        else " draws; first: Q000); "
-        if differing
-        else ": "
-    )
-    assert (f"{before_it}{lacking}" in result.gates[0].reason) == too_many
-    assert (" not in the baseline" in result.gates[0].reason) == too_many
-    assert result.unmatched == Unmatched(added=tuple(f"R{at}" for at in range(added)))
-
-
 def monitor_table(*rows):
     """A MONITOR table of (right, kept, anchor), one a fact."""
     return Table(
@@ -243,18 +194,6 @@ def test_a_fact_is_lost_or_gained_where_its_label_turned():
         ("Q001", "correct Q001", "wrong Q001")
     ]
     assert [c.fact_id for c in gained] == ["Q003"]
-
-
-def test_where_no_answer_exists_not_knowing_is_what_counts():
-    table, before = (
-        consistency([("+", 1), ("?", 1)], expected=False),
-        consistency([("?", 1), ("-", 1)]),
-    )
-    lost, gained = fact_changes(case(probe="reliability"), pair(table, before))
-    assert ([c.fact_id for c in lost], [c.fact_id for c in gained]) == (
-        ["Q000"],
-        ["Q001"],
-    )
 
 
 def test_a_fact_that_was_asked_in_another_way_has_not_changed():
@@ -286,11 +225,6 @@ def test_the_anchor_of_a_fact_that_monitor_kept_is_told(kept, expected):
         pair(monitor_table((0, kept[1], 0.25)), monitor_table((1, kept[0], 0.9))),
     )
     assert (change.old_probability, change.new_probability) == expected
-
-
-def test_other_probes_have_no_anchor():
-    (change,), _ = fact_changes(case(), pair(answers("-"), answers("+")))
-    assert (change.old_probability, change.new_probability) == (None, None)
 
 
 @pytest.mark.parametrize(

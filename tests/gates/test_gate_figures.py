@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from pytest_kbrel import stats
 from pytest_kbrel.gates import with_family
-from pytest_kbrel.records import CaseResult, GateResult, Table
 from pytest_kbrel.stats.paired_rates import drop_p, mcnemar
-from tests.gates.tables import answers, case, consistency, decided, gate, run_of
+from tests.gates.tables import answers, case, decided, gate, only, run_of
 
 BEFORE = "+" * 90 + "-" * 20 + "?" * 10
 AFTER = "-" * 12 + BEFORE[12:]
-
-
-def only(result: CaseResult) -> GateResult:
-    (actual,) = result.gates
-    return actual
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "hallucination"])
@@ -41,36 +33,6 @@ def test_a_drop_is_how_much_worse_the_metric_is(metric: str) -> None:
     assert actual.p == pytest.approx(drop_p(120, 12, 0, 0.01))
     assert value.p == pytest.approx(mcnemar(12, 0))
     assert actual.p_sidak == pytest.approx(1 - (1 - actual.p) ** 9)
-
-
-def test_the_distance_from_the_control_is_told() -> None:
-    columns = (
-        "correct",
-        "wrong",
-        "uninformative",
-        "consistency_correct",
-        "consistency_wrong",
-        "majority",
-    )
-    rows = consistency([("+", 0.9)] * 6 + [("-", 0.2)] * 4).rows
-    table = Table(
-        columns=columns,
-        rows=tuple(
-            dataclasses.replace(row, values=(*row.values, float(at < 2)))
-            for at, row in enumerate(rows)
-        ),
-    )
-    actual = only(
-        decided(
-            case(
-                gate("cr", "above_control", 0.1),
-                probe="reliability",
-                slice="known-zero-shot",
-            ),
-            table,
-        )
-    )
-    assert actual.observed == pytest.approx(0.4)
 
 
 def test_the_corrected_p_decides() -> None:
@@ -122,12 +84,3 @@ def test_the_p_values_of_a_run_are_corrected_together() -> None:
     assert [result.gates for result in backwards[::-1]] == [
         result.gates for result in actual
     ]
-
-
-def test_every_case_and_gate_keeps_the_rest() -> None:
-    result = decided(
-        case(gate("accuracy", "max_drop", 0.0)), answers(AFTER), answers(BEFORE)
-    )
-    (actual,) = with_family([result])
-    bare = dataclasses.replace(only(actual), p_holm=None, p_bh=None)
-    assert dataclasses.replace(actual, gates=(bare,)) == result

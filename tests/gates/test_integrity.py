@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.gates import Soundness, check_integrity, unsound_suites
-from pytest_kbrel.gates.integrity import count, percent
 from pytest_kbrel.records import (
     Case,
     CaseResult,
@@ -92,17 +91,13 @@ def anchored(*anchors: float, kept: Sequence[float] = ()) -> Table:
     return Table(columns=MONITOR, rows=rows)
 
 
-def first_tokens(
-    written: int, right: int, wrong: int = 0, says: str = "{n} is the city", **more: Any
-) -> Table:
+def first_tokens(written: int, right: int, wrong: int = 0) -> Table:
     """Right answers, of which some begin with the scored token; no wrong one does."""
     rows = (
         outcome(
             f"Q{n}",
             (1, 0.4 + n / 1000, float(n < written), float(n < right)),
             "wrong",
-            answer=says.format(n=n),
-            **more,
         )
         for n in range(right + wrong)
     )
@@ -149,12 +144,9 @@ TWICE = Table(columns=HEAD_TO_TAIL, rows=answers("+-").rows * 3)
     ("sound", "name", "counted", "broken"),
     [
         # Facts without response are reported, or went missing; others were asked for nothing.
-        (soundness(answers("+-"), errors=["a"] * 3), "errored", (3, 5), True),
         (soundness(answers("+-"), errors=["a"], of=continents("abcdefg")), "errored", (5, 7), True),
-        (soundness(answers("+-"), of=continents("a")), "errored", (0, 2), False),
         (soundness(answers("+++"), errors=["a"], errored=0.25), "errored", (1, 4), False),
         (soundness(some(2, 4)), "empty", (2, 4), False),
-        (soundness(some(1, 4), empty=0.2), "empty", (1, 4), True),
         # 0.29 * 100 is 28.999999999999996, and 0.55 * 100 is 55.00000000000001.
         (soundness(some(29, 100), empty=0.29), "empty", (29, 100), False),
         (soundness(some(45, 100), answered=0.55), "answered", (55, 100), False),
@@ -162,58 +154,32 @@ TWICE = Table(columns=HEAD_TO_TAIL, rows=answers("+-").rows * 3)
         # A thought is no answer, what stands behind it is one.
         (soundness(said(answers("++"), "<think>", "<think>x</think>Lima")),
          "answered", (1, 2), False),
-        (soundness(answers("-?+", truncated=True)), "truncated", (3, 3), True),
-        (soundness(answers("-+", truncated=True), truncated=1.0), "truncated",
-         (2, 2), False),
         # MONITOR's answers are short: what is cut off says nothing.
         (soundness(anchored(0.4, 0.5), of=OF_MONITOR), "truncated", None, False),
         (soundness(judged(2, 10)), "unparsable", (2, 10), True),
-        (soundness(ruled("judge", "unparsable", "equal", "unsure")), "unparsable",
-         (1, 2), True),
         (soundness(chosen(10, 20)), "unread", (10, 20), False),
         (soundness(chosen(11, 20)), "unread", (11, 20), True),
-        (soundness(chosen(0, 0)), "unread", None, False),
         # One wrong answer to almost everything: a constant model is perfectly consistent.
         (soundness(WRONG), "repeated", (10, 10), True),
-        (soundness(WRONG, repeated=1.0), "repeated", (10, 10), False),
         (soundness(answers("-" * 9, answer="Paris")), "repeated", (9, 9), False),
-        (soundness(answers("+" + "-" * 9, answer="Africa")), "repeated", (9, 10),
-         False),
         (soundness(said(answers("-" * 12), "Rome", *["The Paris"] * 6, *["paris."] * 5), repeated=0.9), "repeated", (11, 12), True),
-        # All probabilities equal: a log-probability of 0.0, or what stands in for a missing one.
         # No probability for the right answer: MONITOR divides by it.
         (soundness(anchored(*[0.005, 0.015] * 5), of=OF_MONITOR), "anchor_prob", (0.1, 10), False),
         (soundness(anchored(*[0.005, 0.0149] * 5), of=OF_MONITOR), "anchor_prob", (0.0995, 10), True),
         (soundness(anchored(*[0.005] * 9), of=OF_MONITOR), "anchor_prob", (0.045, 9), False),
-        (soundness(anchored(*[0.005, 0.0149] * 5), of=OF_MONITOR, anchor_prob=0.005),
-         "anchor_prob", (0.0995, 10), False),
         (soundness(anchored(0.0, 0.0, kept=[0, 0]), of=OF_MONITOR, anchor_prob=0.0),
          "anchor_prob", (0, 2), True),
         (soundness(anchored(0.0, math.nan), of=OF_MONITOR), "anchor_prob", None, False),
         # Right answers that do not begin with what is scored.
         (soundness(first_tokens(10, 20), of=OF_MONITOR), "first_token", (10, 20), False),
         (soundness(first_tokens(9, 20, 5), of=OF_MONITOR), "first_token", (9, 20), False),
-        (soundness(first_tokens(0, 9, 20), of=OF_MONITOR), "first_token", (0, 9), False),
         (soundness(first_tokens(0, 10), of=OF_MONITOR), "first_token", (0, 10), True),
-        (soundness(anchored(0.4, 0.5), of=OF_MONITOR), "first_token", None, False),
-        # Nor do wrong ones that are sentences: different, and nearly all begin with one word.
-        (soundness(first_tokens(0, 0, 20, "The city is {n}."), of=OF_MONITOR), "first_token",
-         (0, 20), True),
-        (soundness(first_tokens(5, 5, 4, "The city is {n}."), of=OF_MONITOR), "first_token",
-         (5, 9), False),
-        (soundness(first_tokens(0, 0, 20, "The city"), of=OF_MONITOR), "first_token", None, False),
-        (soundness(first_tokens(0, 0, 20, "The Hague {n}", expected="The Bronx"), of=OF_MONITOR),
-         "first_token", None, False),
         # What no prompt moves is not measured by MONITOR.
         (soundness(still(9, 10), of=OF_MONITOR), "unmoved", (9, 10), False),
         (soundness(still(10, 10), of=OF_MONITOR), "unmoved", (10, 10), True),
-        (soundness(still(9, 9), of=OF_MONITOR), "unmoved", (9, 9), False),
-        (soundness(still(10, 10), of=OF_MONITOR, unmoved=1), "unmoved", (10, 10), False),
         # A model that is nearly sure moves in the last digits.
         (soundness(still(10, 10, 1 - 1e-5, 1e-8), of=OF_MONITOR), "unmoved", (0, 10), False),
-        (soundness(still(10, 10, 1.0), of=OF_MONITOR), "unmoved", (10, 10), True),
         # Answers that are worse than drawn by lot: Wilson's interval must lie below, over ten at least.
-        (soundness(answers("-" * 40), of=FIVE), "below_random", (0, 40), True),
         (soundness(answers("+" * 3 + "-" * 37), of=FIVE), "below_random", (3, 40), True),
         (soundness(answers("+" * 4 + "-" * 36), of=FIVE), "below_random", (4, 40), False),
         (soundness(answers("-" * 40), of=FIVE, below_random="allowed"), "below_random",
@@ -332,23 +298,6 @@ def test_errors_within_the_limit_are_kept_beside_the_figures() -> None:
     assert result.errors == ("Q9 (answer): timeout",)
 
 
-def test_every_share_is_reported_also_within_its_limit() -> None:
-    result = decided(case(), said(answers("+-?-"), "Lima", "Rome", "", "Rome"))
-    assert result.verdict == "pass"
-    assert {
-        (one.name, one.value, one.total, one.limit, one.broken)
-        for one in result.integrity
-    } == {
-        ("answered", 3, 4, 0.5, False),
-        ("errored", 0, 4, 0.0, False),
-        ("empty", 1, 4, 0.5, False),
-        ("truncated", 0, 4, 0.5, False),
-        ("repeated", 2, 4, 0.9, False),
-    }
-    missing = soundness(answers(""), ["Q1: gone"])
-    assert [one.name for one in missing.shares] == ["answered", "errored"]
-
-
 @pytest.mark.parametrize(
     ("slices", "limits", "told"),
     [
@@ -420,13 +369,9 @@ def test_which_answers_are_informative(rule: str, counts: bool) -> None:
         (continents("ab"), None),  # one other object is no draw
         (continents("abb"), (0.5 * 2 + 0) / 3),  # a draws from b alone
         (continents("abc", ["b"]), (0.5 + 0 + 0) / 3),  # either is right for the first
-        (continents("abc", ["A!"]), None),  # another spelling of its own object
         (continents("aabx"), (0.5 * 2 + 0) / 3),  # what has no answer is not drawn
-        (continents("aAb"), (0.5 * 2 + 0) / 3),  # another spelling is no other object
-        (continents("ab!", ["?"] * 3), None),  # a name without a spelling is no object
         (continents("abc", relation="P#"), None),  # nor are those of other relations
         (continents("aabc", ["", "", "a"]), (1 / 3 + 1 / 3 + 1 / 2 + 0) / 4),
-        (continents("abab", ["b", "a"] * 2), 1.0),  # either is right for all
     ],
 )
 def test_the_chance_of_a_random_object(of: Case, chance: float | None) -> None:
@@ -443,13 +388,6 @@ def test_tiny_cases_are_measured(marks: str) -> None:
     )
     result = decided(of, answers(marks, answer="Paris"))
     assert (result.verdict, result.n) == ("pass", len(marks))
-
-
-def test_numbers_in_words() -> None:
-    shares = (0.0, 0.005, 1 / 3, 1.0, 0.08764)
-    assert [percent(one) for one in shares] == ["0%", "0.5%", "33.3%", "100%", "8.76%"]
-    assert [count(n, "reply", "replies") for n in (1, 2)] == ["1 reply", "2 replies"]
-    assert count(0, "fact") == "0 facts"
 
 
 def head_to_tail(marks: str, answer: str = "unsure", **more: Any) -> CaseResult:
@@ -471,12 +409,9 @@ def unseen(marks: str) -> CaseResult:
              "'unsure'), although 13 of the questions have an answer; allowed: at least one: prompts, chat "
              "template or max_new_tokens do not suit the model, or it does not answer questions"],
         ),
-        ((), []),
         # Of fewer facts an honest model may know none, and nobody can answer what is unseen.
         ((head_to_tail("?" * 9), unseen("?" * 20)), []),
-        ((unseen("?" * 30),), []),
         ((head_to_tail("?" * 30 + "-"),), []),
-        ((head_to_tail("?" * 30 + "+"),), []),
         # It answers what it cannot know.
         ((head_to_tail("?" * 30), unseen("??-")), []),
         # The case has said already what is wrong with these.

@@ -33,7 +33,6 @@ def blank(table: Table, *at: int) -> Table:
     [
         ({}, answers("+" * 9 + "-"), gate("hallucination", "max", 0.05), 0.0),
         (UNSEEN, consistency([("?", 0)] * 9 + [("-", 1)]), gate("ur", "min", 0.95), 1.0),
-        (UNSEEN, consistency([("?", 0)] * 9 + [("-", 1)]), gate("iur", "min", 0.95), 1.0),
         (KNOWN, consistency([("+", 1)] * 9 + [("+", 0)]), gate("c_correct", "min", 0.95), 1.0),
         (KNOWN, consistency([("-", 0)] * 9 + [("-", 1)]), gate("c_wrong", "max", 0.05), 0.0),
     ],

@@ -117,25 +117,6 @@ def width(result: CaseResult) -> float:
     return actual.high - actual.low
 
 
-def test_the_baselines_answers_are_judged_by_what_the_candidate_expects() -> None:
-    before = {
-        "head_to_tail[a-head]": answers("+++-", prefix="a"),
-        "reliability[unseen-zero-shot]": consistency([("?", 0)] * 4, "u", False),
-    }
-    members = [
-        member("head_to_tail", "a-head", answers("++--", prefix="a")),
-        member(
-            "reliability",
-            "unseen-zero-shot",
-            consistency([("?", 0)] * 2 + [("-", 0.4)] * 2, "u", False),
-        ),
-    ]
-    actual = pooled(members, gate("as_expected", "max_drop", 0.01), before=before)
-    assert (value(actual).value, value(actual).baseline) == (0.5, 7 / 8)
-    assert value(actual).delta == pytest.approx(-3 / 8)
-    assert value(actual).paired == 8
-
-
 def test_many_small_losses_that_no_slice_shows_are_shown_together() -> None:
     names = [f"d{n}-head" for n in range(12)]
     before = {
@@ -190,13 +171,3 @@ def test_each_lost_fact_is_listed_once_with_its_probabilities() -> None:
         ("b", 0.9),
     ]
     assert [change.fact_id for change in actual.gained] == ["c"]
-
-
-def test_a_paper_has_no_such_figure() -> None:
-    demand = gate("as_expected", "max_drop", 0.01)
-    paper = dataclasses.replace(baseline_of({}), paper="Somebody et al.", model=None)
-    actual = pooled([other("+-"), member("monitor", "P1", P36)], demand, baseline=paper)
-    assert actual.verdict == "no baseline"
-    assert actual.gates[0].reason == (
-        "Somebody et al. has no figures of pooled[overall] over the same 2 cases"
-    )

@@ -10,8 +10,7 @@ import pytest
 
 from pytest_kbrel.gates import decide
 from pytest_kbrel.gates.figures import figures_of
-from pytest_kbrel.gates.measurement import measure_figures, pair
-from pytest_kbrel.metrics import metrics_for
+from pytest_kbrel.gates.measurement import measure_figures
 from pytest_kbrel.metrics.base import mean, quotient
 from pytest_kbrel.records import GateResult, Integrity, Table
 from tests.gates.tables import (
@@ -19,13 +18,11 @@ from tests.gates.tables import (
     MONITOR,
     answers,
     case,
-    consistency,
     decided,
     gate,
-    measure,
+    only,
     outcome,
 )
-from tests.gates.test_unpaired import only
 
 
 def judged(
@@ -166,13 +163,6 @@ def test_what_the_baseline_has_not_measured_is_told() -> None:
         )
 
 
-def test_the_loss_of_all_is_within_a_tolerance_of_all() -> None:
-    assert (
-        judged("accuracy", "max_drop", 1.0, answers("-" * 5), answers("+" * 5)).verdict
-        == "pass"
-    )
-
-
 def test_as_many_facts_as_are_said_to_decide_do_decide() -> None:
     """A twentieth of the facts is lost: 0.8 of 0.85 is above nine tenths, and over 240 facts surely so."""
     after, before = "+" * 16 + "-" * 4, "+" * 17 + "-" * 3
@@ -192,32 +182,6 @@ def test_as_many_facts_as_are_said_to_decide_do_decide() -> None:
             "; about 240 facts would decide, were the difference the same"
             in actual[times].reason
         )
-
-
-def test_a_quotient_is_compared_as_surely_as_the_facts_that_count_in_it_allow() -> None:
-    rows = tuple(outcome(f"Q{at}", (at < 10, at < 10), "correct") for at in range(20))
-    table = Table(columns=("x", "k"), rows=rows)
-    figures = figures_of([quotient("c", "x", "k", better="higher", over="k")])
-    measurement = measure_figures(figures, (table,), (pair(table, table),))
-    actual = measurement.figures[0].contrast(1.0).estimate
-    # Two imagined facts beside twenty, each of which moves the figure as far as 1.96 of the ten could.
-    assert actual.low == pytest.approx(-2.0930 * 20 / 22 * 1.9600 / 10, rel=1e-4)
-
-
-def test_facts_in_common_in_which_nothing_is_measured_are_told_from_the_baselines() -> (
-    None
-):
-    metrics = [
-        of
-        for of in metrics_for("reliability", "known-x", consistency([]).columns)
-        if of.name == "c_correct"
-    ]
-    after = consistency([("+", 0.5), ("?", 0), ("?", 0)])
-    before = consistency([("?", 0), ("+", 0.5), ("+", 0.5)])
-    common = Table(columns=before.columns, rows=before.rows[1:])
-    (actual,) = measure(after, metrics, common)
-    assert actual.value == 0.5
-    assert actual.note.endswith("paired facts: no correct answer")
 
 
 def anchored(*rows: tuple[float, float, float], shift: float = 0.0) -> Table:

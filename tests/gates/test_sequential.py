@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
 
 from pytest_kbrel import stats
-from pytest_kbrel.gates import is_decided, planned_looks, with_looks_told
+from pytest_kbrel.gates import all_decided, planned_looks, with_looks_told
 from pytest_kbrel.records import CaseResult, Gate, Looks
 from pytest_kbrel.stats.paired_rates import drop_p, tango
 from pytest_kbrel.stats.sequential import boundaries
@@ -90,12 +89,12 @@ def test_a_case_is_decided_when_all_its_comparisons_are() -> None:
         gate("f1", "max_drop", 0.001),
         gate("accuracy", "min", 0.999),
     )
-    assert is_decided(at_look(4, 400, 4, 0, loose))
-    assert not is_decided(at_look(4, 400, 4, 0, loose, tight))
-    assert is_decided(at_look(4, 400, 4, 0, loose, low))
-    assert not is_decided(at_look(4, 400, 4, 0, low))
+    assert all_decided(at_look(4, 400, 4, 0, loose).gates)
+    assert not all_decided(at_look(4, 400, 4, 0, loose, tight).gates)
+    assert all_decided(at_look(4, 400, 4, 0, loose, low).gates)
+    assert not all_decided(at_look(4, 400, 4, 0, low).gates)
     broken = dataclasses.replace(at_look(4, 400, 4), gates=())
-    assert not is_decided(broken)
+    assert not all_decided(broken.gates)
 
 
 def test_a_stopped_case_says_after_how_many_facts() -> None:
@@ -109,75 +108,3 @@ def test_a_stopped_case_says_after_how_many_facts() -> None:
     )
     last = at_look(10, 120, 0)
     assert with_looks_told(last) == last
-
-
-def stopping(
-    n: int, lost: float, gained: float, *, within: float, sessions: int, m: int = 20
-) -> tuple[float, float, float]:
-    """Simulate cases by their counts; return the shares that pass and fail, and that of the facts asked."""
-    rng = np.random.default_rng(7)
-    looks = planned_looks(case(WORLD), n)
-    sizes = [look.asked for look in looks]
-    passing = [boundaries(0.025, 10)[number] for number in range(10)]
-    level, cached = stats.sidak(m), {}
-    counts = {"pass": 0, "fail": 0}
-    facts = 0
-    for _ in range(sessions):
-        draws = rng.random(n)
-        down, up = (draws < lost).cumsum(), (draws > 1 - gained).cumsum()
-        for number, size in enumerate(sizes):
-            b, c = int(down[size - 1]), int(up[size - 1])
-            key = number, b, c
-            if key not in cached:
-                p = stats.sequential_p(drop_p(size, b, c, within / 2), 10, number + 1)
-                worst = -tango(size, b, c, passing[number])[0]
-                nothing = number == 9 and b == 0
-                cached[key] = (
-                    "pass"
-                    if worst <= within or nothing
-                    else "fail"
-                    if p < level
-                    else ""
-                )
-            if cached[key]:
-                counts[cached[key]] += 1
-                break
-        facts += size
-    return counts["pass"] / sessions, counts["fail"] / sessions, facts / sessions / n
-
-
-@pytest.mark.parametrize(
-    ("n", "within", "flips", "asked", "passes"),
-    [
-        (200, 0.05, 0.02, 0.77, 0.95),
-        (400, 0.05, 0.05, 0.66, 0.97),
-        (400, 0.08, 0.05, 0.48, 1.0),
-    ],
-)
-def test_unchanged_models_are_asked_as_few_facts_as_the_tables_say(
-    n: int, within: float, flips: float, asked: float, passes: float
-) -> None:
-    passed, failed, share = stopping(
-        n, flips / 2, flips / 2, within=within, sessions=500
-    )
-    assert share == pytest.approx(asked, abs=0.03)
-    assert passed == pytest.approx(passes, abs=0.025)
-    assert failed == 0
-
-
-def test_losses_of_twice_the_tolerance_fail_early() -> None:
-    passed, failed, share = stopping(400, 0.1, 0.0, within=0.05, sessions=300)
-    assert passed == 0
-    assert failed >= 0.99
-    assert share == pytest.approx(0.63, abs=0.04)
-
-
-@pytest.mark.slow
-def test_a_drop_that_is_allowed_fails_no_more_often_than_its_level_and_one_of_t_hardly_passes() -> (
-    None
-):
-    # 20 cases at S fail in at most 5 % of sessions: one case in 0.256 %.
-    at_s = stopping(400, 0.05, 0.025, within=0.05, sessions=6000)
-    assert at_s[1] <= stats.sidak(20) + 3 * (stats.sidak(20) / 6000) ** 0.5
-    at_t = stopping(400, 0.075, 0.025, within=0.05, sessions=3000)
-    assert at_t[0] <= 0.025 + 3 * (0.025 / 3000) ** 0.5

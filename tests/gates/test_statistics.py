@@ -8,16 +8,12 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.gates.cases import under_waivers
-from pytest_kbrel.gates.comparison import waived_facts, without
 from pytest_kbrel.gates.figures import (
     Figure,
-    as_expected,
-    distinct_changes,
     figures_over,
-    is_good,
 )
 from pytest_kbrel.metrics.base import ratio
-from pytest_kbrel.records import CaseResult, Change, Label, ProbeName, Table, Waiver
+from pytest_kbrel.records import CaseResult, ProbeName, Table, Waiver
 from tests.gates.tables import answers, case, decided, outcome
 
 
@@ -96,24 +92,6 @@ def test_the_bucket_of_a_domain_with_one_weighs_as_much_as_all_buckets_of_anothe
     assert macro.case_weights(tables) == pytest.approx((1 / 6, 1 / 6, 1 / 6, 1 / 2))
 
 
-def test_a_figure_needs_all_its_columns_in_each_member() -> None:
-    assert not figure((0, "xk"), (1, "xk")).is_in((A, B))
-    assert not figure((1, "ky")).is_in((A, B))
-    assert figure((0, "kx")).is_in((A, B))
-
-
-def test_where_all_facts_are_alike_the_interval_goes_by_those_that_count() -> None:
-    of = figure(
-        (0, "xk"),
-        over="k",
-        statistic=lambda parts: ratio(parts[0][0][..., 0], parts[0][0][..., 1]),
-    )
-    actual = of.estimate((table("xk", ("q1", (1, 1)), ("q2", (1, 1)), ("q3", (0, 0))),))
-    # Wilson's interval of 2 of 2, with t over three facts (4.3027) for z: 2 / (2 + t * t).
-    assert (actual.value, actual.high) == (1.0, 1.0)
-    assert actual.low == pytest.approx(2 / (2 + 4.3027**2), rel=1e-4)
-
-
 def result(probe: ProbeName, name: str, of: Table) -> CaseResult:
     return decided(case(probe=probe, slice=name), of)
 
@@ -122,77 +100,10 @@ def over(*cases: CaseResult) -> dict[str, Figure]:
     return {actual.name: actual for actual in figures_over(cases)}
 
 
-@pytest.mark.parametrize(
-    ("label", "expected", "good"),
-    [
-        ("correct", "Oslo", True),
-        ("wrong", "Oslo", False),
-        ("uninformative", "Oslo", False),
-        ("correct", "", False),
-        ("wrong", "", False),
-        ("uninformative", "", True),
-    ],
-)
-def test_what_is_as_expected(label: Label, expected: str, good: bool) -> None:
-    row = outcome("q", (1,), label, expected=expected, prompt_digest="d")
-    assert is_good(row, expected) is good
-    asked = Table(columns=("x",), rows=(row,))
-    blessed = Table(
-        columns=("x",), rows=(dataclasses.replace(row, expected="", question=""),)
-    )
-    for of in (asked, blessed):
-        (actual,) = as_expected(of, asked).rows
-        assert actual.values == (float(good),)
-        assert dataclasses.replace(actual, values=(1.0,)) == of.rows[0]
-    # What nobody asks now is judged by what it says itself.
-    (alone,) = as_expected(asked, Table(columns=(), rows=())).rows
-    assert alone.values == (float(good),)
-
-
-def change(fact: str, **more: Any) -> Change:
-    return Change(
-        fact_id=fact, question="q", expected="e", old_answer="o", new_answer="n", **more
-    )
-
-
-def test_of_several_changes_of_a_fact_one_with_probabilities_is_kept() -> None:
-    bare, told, other = (
-        change("b"),
-        change("b", old_probability=0.0),
-        change("b", old_probability=0.5),
-    )
-    assert distinct_changes([[bare], [told], [other]]) == (told,)
-    assert distinct_changes([[told, bare]]) == (told,)
-    assert distinct_changes([[bare, change("b", relation="P1")]]) == (bare,)
-    assert distinct_changes([[change("c")], [bare, change("a")]]) == (
-        change("a"),
-        bare,
-        change("c"),
-    )
-    assert distinct_changes([]) == ()
-
-
 def waiver(**more: Any) -> Waiver:
     return Waiver(
         **{"owner": "Ann", "reason": "known", "expires": "2026-12-31", **more}
     )
-
-
-def test_which_facts_waivers_leave_out() -> None:
-    given = [
-        waiver(fact="b"),
-        waiver(case="c"),
-        waiver(fact="d", expired=True),
-        waiver(fact="a"),
-    ]
-    assert waived_facts(given) == ("a", "b")
-    of = answers("+-?")
-    assert without(of, ()) is of
-    assert [row.fact_id for row in without(of, ("Q001", "Q009")).rows] == [
-        "Q000",
-        "Q002",
-    ]
-    assert without(of, ("Q001",)).columns == of.columns
 
 
 LATE, OLD, OWN, FACT = (

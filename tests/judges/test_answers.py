@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_kbrel.judges.rules import Judged, is_variant, judge
-from pytest_kbrel.judges.stripping import strip_wrapping
+from pytest_kbrel.judges.words import strip_wrapping
 from pytest_kbrel.records import LANGUAGES
 from tests.judges.phrases import HALVES, phrases
 

@@ -86,32 +86,3 @@ def test_the_shares_have_intervals(script):
         "95 % intervals: agreement 0.727 [0.434, 0.903], wrong accepted 1.000 [0.207, 1.000], "
         "right refused 0.200 [0.057, 0.510]"
     )
-
-
-def test_agreement_counts_uninformative_as_not_right(script):
-    agreement = script.Agreement(
-        [
-            (True, "uninformative"),
-            (False, "uninformative"),
-            (False, "correct"),
-            (True, "correct"),
-        ]
-    )
-    assert (agreement.total(), agreement.agreeing) == (4, 2)
-    assert (agreement.wrong, agreement.called_right) == (2, 1)
-    assert "agreement" not in script.Agreement().table()
-
-
-def test_the_shares_are_of_all_answers_and_of_the_wrong_ones(script):
-    result = script.Agreement(
-        [
-            (True, "correct"),
-            (True, "uninformative"),
-            (False, "correct"),
-            (False, "wrong"),
-        ]
-        + 2 * [(False, "uninformative")]
-    )
-    assert result.table().splitlines()[-1] == (
-        "agreement 0.667 (4 of 6), wrong answers called right 0.250 (1 of 4)"
-    )

@@ -8,68 +8,10 @@ from pytest_kbrel.judges.replies import chosen_option, read_truth, read_verdict
 
 OPTIONS = ["Paris", "Rome", "New York", "Bern", "unsure"]
 # In front of the letter or the text of an option.
-FRAMES = [
-    *(
-        "Answer ",
-        "Answer: ",
-        "Answer = ",
-        "Option ",
-        "Choice ",
-        "Response ",
-        "Letter ",
-        "The answer is ",
-    ),
-    *(
-        "My answer is ",
-        "The correct answer is ",
-        "The right answer is ",
-        "The best answer is ",
-    ),
-    *(
-        "My final answer is ",
-        "The right option is ",
-        "The best choice is ",
-        "My response is ",
-    ),
-    *(
-        "The correct letter is ",
-        "The answer would be ",
-        "The answer must be ",
-        "The answer is option ",
-    ),
-    *(
-        "The answer is letter ",
-        "The answer is choice ",
-        "So the answer is ",
-        "Therefore the answer is ",
-    ),
-    *(
-        "Thus, the answer is ",
-        "Hence , the answer is ",
-        "THE ANSWER IS ",
-        "answer is: ",
-    ),
-]
+FRAMES = ["Answer = ", "Option ", "Letter ", "My final answer is ", "The best choice is ",
+          "The answer must be ", "The answer is letter ", "Hence , the answer is ", "answer is: "]  # fmt: skip
 # In front of a letter only.
-SAYINGS = [
-    *(
-        "I choose ",
-        "I pick ",
-        "I select ",
-        "I think ",
-        "I would choose ",
-        "I would pick ",
-        "I would say ",
-    ),
-    *(
-        "I think it is ",
-        "I think it's ",
-        "I choose option ",
-        "It is ",
-        "It's ",
-        "I CHOOSE ",
-    ),
-]
+SAYINGS = ["I choose ", "I would say ", "I think it's ", "I choose option ", "It is ", "I CHOOSE "]  # fmt: skip
 
 
 @pytest.mark.parametrize("place", range(5))
@@ -107,21 +49,6 @@ def test_a_saying_stands_before_a_letter(saying):
     assert chosen_option(f"{saying}B", OPTIONS) == 1
     assert chosen_option(f"{saying}b", OPTIONS) == 1
     assert chosen_option(f"{saying}B or C", OPTIONS) is None
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "I like B",
-        "Perhaps the answer is B",
-        "The wrong answer is B",
-        "It was B",
-        "I would B",
-        "Not B",
-    ],
-)
-def test_other_words_before_a_letter_pick_nothing(reply):
-    assert chosen_option(reply, OPTIONS) is None
 
 
 @pytest.mark.parametrize(
@@ -222,11 +149,6 @@ def test_letters_go_up_to_the_tenth():
     many = [f"Town {number}" for number in range(11)]
     assert [chosen_option(letter, many) for letter in "AJK"] == [0, 9, None]
     assert chosen_option("J", many[:9]) is None
-
-
-def test_of_a_reply_the_first_400_characters_are_read():
-    assert chosen_option(" " * 396 + "Rome", OPTIONS) == 1
-    assert chosen_option(" " * 397 + "Rome", OPTIONS) is None
 
 
 def test_an_option_without_a_word_is_picked_by_its_letter_only():
@@ -363,98 +285,6 @@ def test_a_reply_that_says_incorrect(reply):
 )
 def test_a_reply_that_cannot_be_read(reply):
     assert read_verdict(reply) == "unparsable"
-
-
-LEAD = """
-    a it its s is was this that the so therefore final my given proposed predicted model answer
-    prediction response reply verdict judgement judgment result label considered :
-    """
-
-
-@pytest.mark.parametrize("word", LEAD.split())
-def test_a_word_that_may_stand_before_the_verdict(word):
-    assert (
-        read_verdict(f"{word} correct")
-        == read_verdict(f"{word.upper()} {word} Correct.")
-        == "correct"
-    )
-    assert read_verdict(f"{word} incorrect") == "incorrect"
-    assert (
-        read_verdict(f"{word} perhaps correct")
-        == read_verdict(f"perhaps {word} incorrect")
-        == "unparsable"
-    )
-
-
-@pytest.mark.parametrize(
-    "word", ["not", "isn't", "isn’t", "wasn't", "wasn’t", "isnt", "NOT", "ISN'T"]
-)
-def test_a_word_that_denies_the_verdict(word):
-    assert (
-        read_verdict(f"{word} correct")
-        == read_verdict(f"It {word} correct.")
-        == "incorrect"
-    )
-    assert read_verdict(f"{word} incorrect") == "unparsable"
-    assert (
-        read_verdict(f"Correct. {word} correct")
-        == read_verdict(f"{word} {word} correct")
-        == "unparsable"
-    )
-    assert read_verdict(f"Correct. Ann {word} there") == "correct"
-
-
-BACK = "but however although though except if unless only partly partially mostly no false wrong"
-
-
-@pytest.mark.parametrize("word", BACK.split())
-def test_a_word_that_takes_the_verdict_back(word):
-    assert (
-        read_verdict(f"Correct, {word} Lima")
-        == read_verdict(f"Correct. It is {word.upper()}")
-        == "unparsable"
-    )
-    # What is incorrect stays so.
-    assert read_verdict(f"Incorrect, {word} Lima") == "incorrect"
-
-
-@pytest.mark.parametrize(
-    "mark",
-    [
-        *".,;!—–-",
-        " because",
-        " since",
-        " as",
-        '"',
-        "'",
-        "`",
-        "*",
-        "_)",
-        "]",
-        "}",
-        "**.",
-    ],
-)
-def test_what_may_follow_the_verdict(mark):
-    tail = "" if mark in "\"'`*_)]}" else " Lima"
-    assert read_verdict(f"correct{mark}{tail}") == "correct"
-
-
-@pytest.mark.parametrize(
-    "tail",
-    [
-        " Lima",
-        " assuming so",
-        "ly",
-        "?",
-        " or incorrect",
-        " and incorrect",
-        ": Lima",
-        "/",
-    ],
-)
-def test_what_may_not_follow_the_verdict(tail):
-    assert read_verdict(f"correct{tail}") == "unparsable"
 
 
 def test_both_verdicts_make_none_unless_the_first_is_incorrect():

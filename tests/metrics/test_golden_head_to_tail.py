@@ -100,22 +100,3 @@ def test_table_11_over_domains_and_buckets(model: str) -> None:
         assert result[name] == pytest.approx(
             everything["all"][metric], abs=ROUNDING + 5e-4
         ), name
-
-
-def test_table_6_over_the_buckets_of_predicates() -> None:
-    """522 questions about head and torso predicates and 8610 about tail ones: 9132 in the open domain."""
-    six = printed(6)
-    models = {model for _, _, model, _ in six}
-    assert sorted(models) == MODELS
-    for model in models:
-        parts = {
-            "open-head": (522.0, six["predicate-head+torso", "open", model, ""]),
-            "open-tail": (8610.0, six["predicate-tail", "open", model, ""]),
-        }
-        # Buckets of different size: the accuracy over all facts is that of one bucket holding both.
-        pooled = aggregate(
-            {f"{name}{i}-head": part for i, (name, part) in enumerate(parts.items())}
-        )
-        of = ELEVEN["all", "open", model, ""]
-        assert pooled["accuracy"] == pytest.approx(of["a_lm"], abs=ROUNDING)
-        assert pooled["hallucination"] == pytest.approx(of["h_lm"], abs=ROUNDING)

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.head_to_tail import head_to_tail_metrics
 from tests.metrics import value_of
 
@@ -91,8 +90,3 @@ def test_a_table_from_before_the_later_columns_keeps_its_metrics() -> None:
         metric.name: metric for metric in head_to_tail_metrics(COLUMNS[:4])
     }["hallucination"]
     assert value_of(hallucinated, [[1, 0], [0, 1], [0, 0], [0, 0]]) == 0.5
-
-
-def test_an_unknown_probe_is_named() -> None:
-    with pytest.raises(ValueError, match="'guess'"):
-        metrics_for("guess", "", ())

@@ -87,27 +87,3 @@ def test_without_such_an_answer_there_is_no_control() -> None:
     assert math.isnan(result["c_correct_control_random"])
     assert math.isnan(result["c_wrong_control_shuffled"])
     assert result["nccr_control_random"] == 0
-
-
-def test_a_constant_answerer_is_consistent_and_no_better_than_its_control() -> None:
-    """Why controls stand beside: one answer to everything, picked again whatever is asked."""
-    rows = [
-        {
-            "correct": right,
-            "wrong": 1 - right,
-            "consistency_correct": right,
-            "consistency_wrong": 1 - right,
-        }
-        | {"majority": right, "shuffled_correct": right, "shuffled_wrong": 1 - right}
-        for right in (1, 0, 0)
-    ]
-    metrics = {metric.name: metric for metric in reliability_metrics("known", COLUMNS)}
-    value = {
-        name: value_of(
-            metric, [[row.get(column, 0) for column in metric.columns] for row in rows]
-        )
-        for name, metric in metrics.items()
-    }
-    assert value["c_correct"] == value["c_correct_control_shuffled"] == 1
-    for name in ("cr", "ncr", "ccr", "nccr"):
-        assert value[name] == pytest.approx(value[f"{name}_control_majority"])

@@ -128,11 +128,6 @@ def test_items_in_another_order_are_put_right(server: OpenAIServer) -> None:
     )
 
 
-def test_a_failure_that_passes_is_tried_again(server: OpenAIServer) -> None:
-    server.inject(BROKEN)
-    assert over(server).embed(TEXTS).shape == (3, 26)
-
-
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
@@ -163,31 +158,13 @@ def test_a_failure_that_passes_is_tried_again(server: OpenAIServer) -> None:
         (Fault(raw='{"data": {"index": 0}}'), "for each of 3 texts expected"),
         (Fault(raw="[" * 100_000), "nested more than"),
         *(
-            (
-                Fault(
-                    change=lambda reply, result=result: reply["data"][0].update(result)
-                ),
-                "for each of 3 texts",
-            )
-            for result in (
-                *(
-                    {"index": index}
-                    for index in (None, "0", [0], float("nan"), float("inf"), -1)
-                ),
-                *(
-                    {"embedding": value}
-                    for value in (
-                        None,
-                        [],
-                        {},
-                        "AAAA",
-                        1.0,
-                        [True],
-                        ["1"],
-                        [None],
-                        [[1.0]],
-                    )
-                ),
+            (Fault(change=lambda reply, to=to: reply["data"][0].update(to)), "for each")
+            for to in (
+                {"index": None},
+                {"index": -1},
+                {"embedding": []},
+                {"embedding": "AAAA"},
+                {"embedding": [None]},
             )
         ),
     ],
@@ -198,11 +175,6 @@ def test_what_is_no_embedding_is_an_error(
     server.always = fault
     with pytest.raises(ModelError, match=words):
         over(server).embed(TEXTS)
-
-
-def test_a_model_the_server_does_not_know(server: OpenAIServer) -> None:
-    with pytest.raises(ModelError, match="does not know 'other'"):
-        over(server, "other").embed(TEXTS)
 
 
 def test_vectors_of_another_length_later_are_an_error(server: OpenAIServer) -> None:

@@ -14,7 +14,7 @@ from pytest_kbrel.models.cache.measurements import (
     store_rates,
 )
 from pytest_kbrel.models.cache.session import CacheSession
-from pytest_kbrel.records import Failed, Fingerprint, Generated, Scored, ScoreRequest
+from pytest_kbrel.records import Fingerprint, Generated, Scored, ScoreRequest
 
 TOKEN = 0.001
 MODEL = Fingerprint(
@@ -58,14 +58,6 @@ def test_a_rate_is_of_tokens_read_behind_the_first_batch(clock):
     assert meter.rates() == {"score": 100 * 10 / 4.0}
     list(meter.timed("generate", clock((1, 9.0), (64, 2.0), answer=TEXT)))
     assert meter.rates()["generate"] == 64 * 5 / 2.0
-
-
-def test_a_failure_has_no_tokens_and_few_answers_no_rate(clock):
-    meter = RateMeter()
-    list(meter.timed("score", clock((1, 1.0), (63, 1.0))))
-    assert meter.rates() == {}
-    list(meter.timed("score", clock((1, 1.0), answer=Failed(error="no"))))
-    assert meter.rates() == {"score": 63 * 10 / 2.0}
 
 
 def test_a_rate_is_kept_by_spec_and_not_by_a_worker(tmp_path, monkeypatch):

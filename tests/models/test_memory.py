@@ -11,64 +11,12 @@ import pytest
 
 from pytest_kbrel.models.hf import memory as module
 from pytest_kbrel.models.hf.memory import (
-    CPU_MOST,
     bytes_a_token,
     cpu_bytes,
     measure_budget,
 )
-from pytest_kbrel.models.hf.model import HfModel
-from pytest_kbrel.records import GenerateRequest, ScoreRequest
 
 GIB = 2**30
-SCORES = [
-    ScoreRequest(prompt=f"Paris is the {word} of", continuation=f" {answer}")
-    for word in ("capital", "city", "river")
-    for answer in ("France", "Japan", "Cairo")
-]
-ASKS = [
-    GenerateRequest(prompt=request.prompt, max_new_tokens=6, stop=())
-    for request in SCORES
-]
-
-
-def test_scoring_and_writing_learn_from_each_other(model_of, monkeypatch):
-    from pytest_kbrel.models.hf import generator, scorer
-
-    model = HfModel(model_of("llama").parts, budget=4096)
-    batcher = model._batcher
-    right = (
-        [one.probabilities for one in model.score(SCORES)],
-        [one.text for one in model.generate(ASKS)],
-    )
-    real, real_loop, seen = scorer.score_rows, generator.Generator._group, []
-
-    def tight(*args, **options):
-        if batcher.budget > 1000:
-            raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
-        return real(*args, **options)
-
-    monkeypatch.setattr(scorer, "score_rows", tight)
-    # Two rows in one batch, so that there is something to halve.
-    many = [
-        ScoreRequest(
-            prompt=f"{request.prompt} {'a b c d e f g ' * n}",
-            continuation=request.continuation,
-        )
-        for n in range(12)
-        for request in SCORES
-    ]
-    assert len(model.score(many)) == len(many)
-    assert batcher.budget <= 1000
-
-    def watched(self, *of):
-        seen.append(self._budget)
-        yield from real_loop(self, *of)
-
-    monkeypatch.setattr(generator.Generator, "_group", watched)
-    assert [one.text for one in model.generate(ASKS)] == right[1]
-    assert {*seen} == {batcher.budget}
-    for one, before in zip(model.score(SCORES), right[0], strict=True):
-        assert one.probabilities == pytest.approx(before, abs=1e-4)
 
 
 def system(
@@ -110,12 +58,6 @@ def test_free_is_what_machine_container_and_process_leave(tmp_path):
     assert system(tmp_path / "e", address=6 * GIB, size=4 * GIB) == 2 * GIB
     assert system(tmp_path / "f", limit=GIB, used=2 * GIB) == 0
     assert cpu_bytes(tmp_path / "none", tmp_path / "none") is None
-
-
-def test_without_knowledge_the_most_is_taken(model_of, monkeypatch):
-    parts = model_of("llama").parts
-    monkeypatch.setattr(module, "free_bytes", lambda device: None)
-    assert measure_budget(parts.model, parts.spec) == CPU_MOST
 
 
 def test_a_batch_has_a_share_of_what_is_free(model_of, monkeypatch):

@@ -83,18 +83,3 @@ def test_of_a_server_it_is_what_the_server_is_sent(endpoint, shown):
     result = model.rendered(FULL)
     assert (json.loads(result) if endpoint == "chat" else result) == shown
     model.close()
-
-
-def test_system_message_and_turns_are_in_the_digest_of_a_served_models_prompt():
-    model = OpenAIModel(parse_openai("openai/m", "base_url=http://localhost:1/v1"))
-    plain = GenerateRequest(prompt="Oslo?", max_new_tokens=3)
-    others = [
-        plain,
-        GenerateRequest(prompt="Oslo?", max_new_tokens=3, system="Be brief."),
-        GenerateRequest(prompt="Oslo?", max_new_tokens=3, turns=(("Rome?", "yes"),)),
-        FULL,
-    ]
-    # As it was when a request was its prompt and nothing else.
-    assert model._prompt_digest(plain) == "08332f59a2879644"
-    assert len({model._prompt_digest(request) for request in others}) == 4
-    model.close()

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 import transformers as tf
 
@@ -127,37 +125,6 @@ def test_steps_and_beams_are_written_without_a_thought(answered):
         result = answered("<think>\na city</think>Paris", **options)
         assert result.thought_tokens == 0
         assert len(answered.asked) == 1
-
-
-def test_many_are_asked_together(tokenizers):
-    tokenizer = tokenizers["tokens"]
-    answers = Endings(tokenizer, len(tokenizer), (EOS,))
-    replies = {
-        "a ": "<think>x</think>Paris",
-        "b ": "Tokyo",
-        "c ": "<think>y",
-        "d ": "<think>z</think>",
-    }
-    writers = {
-        prompt: Writer(tokenizer, prompt, reply) for prompt, reply in replies.items()
-    }
-    calls = []
-
-    def write(prompts, endings):
-        calls.append(len(prompts))
-        for n, prompt in enumerate(prompts):
-            name = tokenizer.decode(prompt.ids)[:2]
-            for batch in writers[name].write([prompt], endings):
-                yield [(n, answer) for _, answer in batch]
-
-    thinker = Thinker(write, THINK, answers, most=9, longest=None)
-    request = GenerateRequest(prompt="", max_new_tokens=5)
-    prompts = [Prompt(ids=writers[name].ids(name), request=request) for name in replies]
-    result = dict(one for batch in thinker.ready(prompts) for one in batch)
-    assert [result[n].text for n in range(4)] == ["Paris", "Tokyo", "", ""]
-    assert [result[n].thought for n in range(4)] == ["x", "", "y", "z"]
-    assert [result[n].finish for n in range(4)] == ["stop", "stop", "length", "stop"]
-    assert dataclasses.replace(prompts[0]) == prompts[0]
 
 
 @pytest.mark.parametrize("marks", KNOWN, ids=lambda marks: marks.opening)

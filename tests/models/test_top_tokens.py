@@ -7,7 +7,6 @@ import torch
 
 from pytest_kbrel.models.base import check_probabilities
 from pytest_kbrel.models.checkpoint import endings
-from pytest_kbrel.models.checkpoint.endings import LEAST
 from pytest_kbrel.models.hf.stopping import generate_batch
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from tests.models.tiny_checkpoints import Plain
@@ -78,23 +77,6 @@ def test_they_are_those_of_a_softmax_in_plain_batches(model_of, checkpoint_of):
         model.parts.model, [ids], [request], model._generator._endings
     )
     are_those_of_a_softmax(plain, list(ids), answer)
-
-
-@pytest.mark.parametrize("least", [LEAST, 1e-6])
-def test_vllm_records_the_same(vllm_of, model_of, monkeypatch, least):
-    monkeypatch.setattr(endings, "LEAST", least)
-    model = vllm_of("llama")
-    for theirs, ours in zip(
-        model.generate(requests()), model_of("llama").generate(requests()), strict=True
-    ):
-        assert [[token for token, _ in top] for top in theirs.top] == [
-            [token for token, _ in top] for top in ours.top
-        ]
-        flat = [
-            [nats for top in answer.top for _, nats in top] for answer in (theirs, ours)
-        ]
-        assert flat[0] == pytest.approx(flat[1], abs=1.1e-3)
-    model.close()
 
 
 def test_what_is_no_probability_is_refused():

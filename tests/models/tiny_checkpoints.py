@@ -23,185 +23,91 @@ SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 PAD, BOS, EOS = 0, 1, 2
 VOCABULARY = 400
 
+_ENDS = {"pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS}
+_ONE_END = {"bos_token_id": EOS, "eos_token_id": EOS}
+_BASE = {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 2}
+_ATTENTION = {**_BASE, "num_attention_heads": 4}
 _SMALL = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 32,
+    **_ATTENTION,
+    **_ENDS,
     "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
     "num_key_value_heads": 2,
     "max_position_embeddings": 256,
-    "pad_token_id": PAD,
-    "bos_token_id": BOS,
-    "eos_token_id": EOS,
 }
 _HEADS = {**_SMALL, "num_key_value_heads": 4}
-_WINDOW = {**_SMALL, "sliding_window": 16}
+_WINDOW = {**_SMALL, "sliding_window": 16, "head_dim": 8}
+_GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256, **_ONE_END}
 _T5 = {
-    "vocab_size": VOCABULARY,
-    "d_model": 32,
-    "d_kv": 8,
-    "d_ff": 64,
-    "num_layers": 2,
-    "num_heads": 4,
-    "pad_token_id": PAD,
-    "eos_token_id": EOS,
-    "decoder_start_token_id": PAD,
+    **{"vocab_size": VOCABULARY, "d_model": 32, "d_kv": 8, "d_ff": 64},
+    **{"pad_token_id": PAD, "eos_token_id": EOS},
+    **{"num_layers": 2, "num_heads": 4, "decoder_start_token_id": PAD},
+}
+_BART = {
+    **{f"{part}_layers": 2 for part in ("encoder", "decoder")},
+    **{f"{part}_attention_heads": 4 for part in ("encoder", "decoder")},
+    **{f"{part}_ffn_dim": 64 for part in ("encoder", "decoder")},
+    **{"vocab_size": VOCABULARY, "d_model": 32, "max_position_embeddings": 256},
+    **{**_ENDS, "decoder_start_token_id": EOS},
 }
 
 
-def _plain(config_class, **options):
-    return lambda: config_class(**options)
+def _plain(config_class, around, **options):
+    return lambda: config_class(**options), around
 
 
 # name: (how its config is made, which special tokens its tokenizer puts around a text)
 CAUSAL = {
-    "llama": (_plain(tf.LlamaConfig, **_SMALL), "bos"),
-    "mistral": (_plain(tf.MistralConfig, **_WINDOW), "bos"),
-    "qwen2": (_plain(tf.Qwen2Config, **_SMALL), ""),
-    "qwen3": (_plain(tf.Qwen3Config, head_dim=8, **_SMALL), ""),
-    "gemma": (_plain(tf.GemmaConfig, head_dim=8, **_SMALL), "bos"),
-    "gemma2": (
-        _plain(tf.Gemma2Config, head_dim=8, query_pre_attn_scalar=8, **_WINDOW),
+    "llama": _plain(tf.LlamaConfig, "bos", **_SMALL),
+    "mistral": _plain(tf.MistralConfig, "bos", **_WINDOW),
+    "qwen2": _plain(tf.Qwen2Config, "", **_SMALL),
+    "qwen3": _plain(tf.Qwen3Config, "", head_dim=8, **_SMALL),
+    "gemma": _plain(tf.GemmaConfig, "bos", head_dim=8, **_SMALL),
+    "gemma2": _plain(tf.Gemma2Config, "bos", query_pre_attn_scalar=8, **_WINDOW),
+    "gemma3": _plain(tf.Gemma3TextConfig, "bos", query_pre_attn_scalar=8, **_WINDOW),
+    "phi": _plain(tf.PhiConfig, "", **_HEADS),
+    "phi3": _plain(tf.Phi3Config, "bos", **_SMALL),
+    "gpt2": _plain(tf.GPT2Config, "", vocab_size=VOCABULARY, **_GPT2),
+    "gpt_neox": _plain(tf.GPTNeoXConfig, "", **_HEADS),
+    "opt": _plain(
+        tf.OPTConfig,
         "bos",
+        ffn_dim=64,
+        word_embed_proj_dim=32,
+        max_position_embeddings=256,
+        **_ATTENTION,
+        **_ENDS,
     ),
-    "gemma3": (
-        _plain(tf.Gemma3TextConfig, head_dim=8, query_pre_attn_scalar=8, **_WINDOW),
-        "bos",
-    ),
-    "phi": (_plain(tf.PhiConfig, **_HEADS), ""),
-    "phi3": (_plain(tf.Phi3Config, **_SMALL), "bos"),
-    "gpt2": (
-        _plain(
-            tf.GPT2Config,
-            vocab_size=VOCABULARY,
-            n_embd=32,
-            n_layer=2,
-            n_head=4,
-            n_positions=256,
-            bos_token_id=EOS,
-            eos_token_id=EOS,
-        ),
+    "bloom": _plain(tf.BloomConfig, "", n_head=4, **_BASE, **_ENDS),
+    "falcon": _plain(tf.FalconConfig, "", **_ATTENTION, **_ONE_END),
+    "falcon-alibi": _plain(tf.FalconConfig, "", alibi=True, **_ATTENTION, **_ONE_END),
+    "rwkv": _plain(
+        tf.RwkvConfig,
         "",
+        attention_hidden_size=32,
+        intermediate_size=64,
+        **_BASE,
+        **_ONE_END,
     ),
-    "gpt_neox": (_plain(tf.GPTNeoXConfig, **_HEADS), ""),
-    "opt": (
-        _plain(
-            tf.OPTConfig,
-            vocab_size=VOCABULARY,
-            hidden_size=32,
-            ffn_dim=64,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            word_embed_proj_dim=32,
-            max_position_embeddings=256,
-            pad_token_id=PAD,
-            bos_token_id=BOS,
-            eos_token_id=EOS,
-        ),
-        "bos",
-    ),
-    "bloom": (
-        _plain(
-            tf.BloomConfig,
-            vocab_size=VOCABULARY,
-            hidden_size=32,
-            n_layer=2,
-            n_head=4,
-            pad_token_id=PAD,
-            bos_token_id=BOS,
-            eos_token_id=EOS,
-        ),
-        "",
-    ),
-    "falcon": (
-        _plain(
-            tf.FalconConfig,
-            vocab_size=VOCABULARY,
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            bos_token_id=EOS,
-            eos_token_id=EOS,
-        ),
-        "",
-    ),
-    "falcon-alibi": (
-        _plain(
-            tf.FalconConfig,
-            alibi=True,
-            vocab_size=VOCABULARY,
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            bos_token_id=EOS,
-            eos_token_id=EOS,
-        ),
-        "",
-    ),
-    "rwkv": (
-        _plain(
-            tf.RwkvConfig,
-            vocab_size=VOCABULARY,
-            hidden_size=32,
-            num_hidden_layers=2,
-            attention_hidden_size=32,
-            intermediate_size=64,
-            bos_token_id=EOS,
-            eos_token_id=EOS,
-        ),
-        "",
-    ),
-    "mamba": (
-        _plain(
-            tf.MambaConfig,
-            vocab_size=VOCABULARY,
-            hidden_size=32,
-            num_hidden_layers=2,
-            state_size=8,
-            pad_token_id=PAD,
-            bos_token_id=EOS,
-            eos_token_id=EOS,
-        ),
-        "",
+    "mamba": _plain(
+        tf.MambaConfig, "", state_size=8, pad_token_id=PAD, **_BASE, **_ONE_END
     ),
 }
 ENCODER_DECODER = {
-    "t5": (_plain(tf.T5Config, **_T5), "eos"),
-    "flan-t5": (
-        _plain(
-            tf.T5Config,
-            feed_forward_proj="gated-gelu",
-            tie_word_embeddings=False,
-            **_T5,
-        ),
+    "t5": _plain(tf.T5Config, "eos", **_T5),
+    "flan-t5": _plain(
+        tf.T5Config,
         "eos",
+        feed_forward_proj="gated-gelu",
+        tie_word_embeddings=False,
+        **_T5,
     ),
-    "bart": (
-        _plain(
-            tf.BartConfig,
-            vocab_size=VOCABULARY,
-            d_model=32,
-            encoder_layers=2,
-            decoder_layers=2,
-            encoder_attention_heads=4,
-            decoder_attention_heads=4,
-            encoder_ffn_dim=64,
-            decoder_ffn_dim=64,
-            max_position_embeddings=256,
-            pad_token_id=PAD,
-            bos_token_id=BOS,
-            eos_token_id=EOS,
-            decoder_start_token_id=EOS,
-        ),
-        "bos eos",
-    ),
+    "bart": _plain(tf.BartConfig, "bos eos", **_BART),
 }
 ALL = {**CAUSAL, **ENCODER_DECODER}
 # For vLLM itself: its kernels for CPUs take no narrower heads.
 WIDE = {
-    "wide-llama": (_plain(tf.LlamaConfig, head_dim=32, **_SMALL), "bos"),
-    "wide-qwen3": (_plain(tf.Qwen3Config, head_dim=32, **_SMALL), ""),
+    "wide-llama": _plain(tf.LlamaConfig, "bos", head_dim=32, **_SMALL),
+    "wide-qwen3": _plain(tf.Qwen3Config, "", head_dim=32, **_SMALL),
 }
 KINDS = {**ALL, **WIDE}
 
@@ -221,18 +127,10 @@ def make_tokenizer(
     )
     tokenizer.train_from_iterator(SENTENCES * 4, trainer)
     if around:
-        single = " ".join(
-            {"bos": "<s>", "eos": "</s>"}[word] for word in around.split()
-        )
-        template = (
-            f"{single} $A"
-            if around == "bos"
-            else "$A </s>"
-            if around == "eos"
-            else "<s> $A </s>"
-        )
+        before = "<s> " if "bos" in around else ""
+        behind = " </s>" if "eos" in around else ""
         tokenizer.post_processor = processors.TemplateProcessing(
-            single=template, special_tokens=[("<s>", BOS), ("</s>", EOS)]
+            single=f"{before}$A{behind}", special_tokens=[("<s>", BOS), ("</s>", EOS)]
         )
     tf.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,

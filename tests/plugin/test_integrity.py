@@ -2,7 +2,6 @@
 
 import dataclasses
 import datetime
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -156,7 +155,6 @@ WORLD = Path(__file__).parents[2] / "suites" / "world.kb.yaml"
 LIMIT = 12
 PROBES = ("monitor", "head_to_tail", "reliability")
 UNSEEN = "reliability[unseen]"
-Answers = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
@@ -176,11 +174,6 @@ def world():
 def sure(prompt, continuation):
     """As of a model that gives right answers much, which differs from question to question."""
     return 0.6 + len(prompt) % 40 / 200
-
-
-def invented(prompt):
-    """Return another wrong word for each prompt."""
-    return f"zq{sum(map(ord, prompt))}"
 
 
 def question(prompt):
@@ -249,37 +242,6 @@ def test_empty_or_constant_answers_are_invalid_on_seen_and_unseen_questions(
     assert any(error.startswith(message) for error in actual[UNSEEN].errors)
     # The cases have said it.
     assert list(unsound_suites(actual.values())) == []
-
-
-@pytest.mark.parametrize(
-    ("answers", "most"),
-    [
-        (lambda prompt: "unsure", "'unsure'"),
-        (lambda prompt: "None", "'none'"),
-        pytest.param(question, "'", marks=pytest.mark.slow),
-    ],
-)
-def test_of_a_model_that_never_answers_the_report_says_so_without_a_gate(
-    world, answers, most
-):
-    actual = gated(world, answers)
-    # No gate of the suite judges a value alone.
-    assert {result.verdict for result in actual.values()} == {"no baseline", "pass"}
-    n = sum(result.n for result in actual.values() if not result.aggregate)
-    (problem,) = unsound_suites(actual.values())
-    assert problem.startswith(
-        f"world.kb.yaml: the model says nothing: none of {n} answers is informative ("
-    )
-    assert f" times {most}" in problem
-    assert problem.partition("although ")[2].startswith(
-        f"{n - actual[UNSEEN].n} of the questions have an answer; allowed: at least one"
-    )
-
-
-def test_a_model_that_never_writes_the_probable_answers_is_worse_than_random(world):
-    actual = gated(world, invented)
-    assert verdicts_of(actual) <= {"invalid", "no baseline", "pass"}
-    assert actual["pooled[overall]"].verdict == "invalid"
 
 
 def test_a_model_that_knows_its_facts_gets_no_errors(world):

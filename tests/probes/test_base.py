@@ -20,13 +20,13 @@ from pytest_kbrel.probes.grading import is_judged, judged
 from pytest_kbrel.records import (
     Ask,
     Case,
+    Failed,
     Generated,
     GenerateRequest,
     HeadToTailSettings,
     MonitorSettings,
     Outcome,
     ReliabilitySettings,
-    Scored,
     Shot,
     Step,
     read_digest,
@@ -146,12 +146,9 @@ def test_a_judge_is_asked_for_one_word_with_room_for_a_few():
     asking = judged(case, {FRANCE.id: "Lutetia"})
     (ask,) = next(asking)
     assert (ask.to, ask.role, ask.request.max_new_tokens) == ("openai/j", "judge", 16)
-    scored = Scored(
-        probabilities=(0.5,), token_ids=(1,), prompt_tokens=1, prompt_digest="d"
-    )
     with pytest.raises(StopIteration) as stop:
-        asking.send((scored,))
-    with pytest.raises(ResponseError, match=r"^P36-FR \(judge\): no text but Scored$"):
+        asking.send((Failed(error="429"),))
+    with pytest.raises(ResponseError, match=r"^P36-FR \(judge\): 429$"):
         stop.value.value[FRANCE.id]
 
 

@@ -48,39 +48,6 @@ def test_the_verdicts_of_the_worked_examples_have_these_ps_at_two_points() -> No
     assert drop_p(400, 30, 4, 0.02) == pytest.approx(0.000610, abs=6e-7)
 
 
-def by_enumeration(n: int, lost: int, gained: int, allowed: float) -> float:
-    """All outcomes of the trinomial one by one, at the restricted estimate that a grid search finds."""
-    grid = np.linspace(0, (1 - allowed) / 2, 200_001)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log_likelihood = (
-            scipy.special.xlogy(lost, grid + allowed)
-            + scipy.special.xlogy(gained, grid)
-            + scipy.special.xlogy(n - lost - gained, 1 - allowed - 2 * grid)
-        )
-    gain = float(grid[np.nanargmax(log_likelihood)])
-    law = scipy.stats.multinomial(n, [gain + allowed, gain, 1 - allowed - 2 * gain])
-    p = 0.0
-    for b in range(n + 1):
-        for c in range(n + 1 - b):
-            if b - c >= lost - gained:
-                p += law.pmf([b, c, n - b - c]) * (
-                    0.5 if b - c == lost - gained else 1.0
-                )
-    return p
-
-
-@pytest.mark.parametrize(
-    ("n", "lost", "gained", "allowed"),
-    [(20, 4, 1, 0.05), (15, 3, 0, 0.02), (25, 5, 5, 0.1), (12, 0, 0, 0.2)],
-)
-def test_p_is_that_of_the_trinomial_at_the_restricted_estimate(
-    n: int, lost: int, gained: int, allowed: float
-) -> None:
-    assert trinomial_mid_p(n, lost, gained, allowed) == pytest.approx(
-        by_enumeration(n, lost, gained, allowed), abs=2e-5
-    )
-
-
 @given(
     n=st.integers(10, 400),
     lost=st.integers(0, 60),

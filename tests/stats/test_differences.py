@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_kbrel import stats
-from pytest_kbrel.stats.drop_tests import sign_flip
-from pytest_kbrel.stats.estimates import FRAGILE, SIGN_TEST, TOO_FEW
+from pytest_kbrel.stats.estimates import FRAGILE, TOO_FEW, sign_flip
 from pytest_kbrel.stats.paired_rates import mcnemar, rate_recovery
 from tests.stats.samples import (
-    macro,
     mean,
     paired_difference,
     pooled,
@@ -72,22 +70,6 @@ def test_where_few_changed_it_is_the_exact_permutation_test(
 def test_the_sign_flip_test_of_equal_steps_is_mcnemars(down: int, up: int) -> None:
     steps = np.array([-0.3] * down + [0.3] * up)
     assert sign_flip(steps) == pytest.approx(mcnemar(down, up))
-
-
-def test_pairing_over_several_cases() -> None:
-    rng = RNG(3)
-    before = [rng.normal(size=n) for n in (12, 20)]
-    after = [b + rng.normal(0.1, 0.2, size=len(b)) for b in before]
-    differences = [a - b for a, b in zip(after, before, strict=True)]
-    variances = [d.var(ddof=1) / len(d) for d in differences]
-    se = math.sqrt(sum(variances)) / 2
-    welch = sum(variances) ** 2 / sum(
-        v**2 / (len(d) - 1) for v, d in zip(variances, differences, strict=True)
-    )
-    result = paired_difference(sample(*after), sample(*before), macro, better="higher")
-    value = np.mean([d.mean() for d in differences])
-    assert result.estimate.value == pytest.approx(value)
-    assert result.p == pytest.approx(scipy.stats.t.cdf(value / se, welch))
 
 
 def test_facts_in_several_cases_have_obuchowskis_variance() -> None:
@@ -189,48 +171,17 @@ def test_one_fact_decides_nothing() -> None:
     assert result.estimate.note == TOO_FEW
 
 
-@pytest.mark.parametrize("n", [12, 20])
-def test_all_facts_moved_alike_is_judged_by_the_sign_test(n: int) -> None:
+def test_all_facts_moved_alike_is_judged_by_the_sign_test() -> None:
+    n = 12
     result = paired_difference(
         sample([0.0] * n), sample([0.5] * n), mean, better="higher", bounds=(0, 1)
     )
     assert result.tests[0](0.0) == pytest.approx(0.5 ** (n + 1), abs=0)
-    assert result.estimate.note == SIGN_TEST
     assert result.estimate.low < -0.5 < result.estimate.high < 0  # type: ignore[operator]
     gained = paired_difference(
         sample([0.5] * n), sample([0.0] * n), mean, better="higher", bounds=(0, 1)
     )
     assert gained.tests[0](0.0) == pytest.approx(1 - 0.5 ** (n + 1), abs=0)
-
-
-@pytest.mark.parametrize("better", ["higher", "lower"])
-def test_cases_that_each_moved_as_a_whole_are_set_off_against_each_other(
-    better: str,
-) -> None:
-    """Twenty facts each: of 2^40 ways to flip signs, those that fall as low or lower."""
-    lost, gained = 5, 4
-    ways = np.convolve(
-        *(
-            np.bincount(
-                np.arange(21) * 2 * step,
-                [math.comb(20, k) for k in range(21)],
-                40 * step + 1,
-            )
-            for step in (lost, gained)
-        )
-    )
-    column = 2 * gained * 20
-    exact = (ways[:column].sum() + ways[column] / 2) / 2**40
-    steps = (-lost, gained) if better == "higher" else (lost, -gained)
-    result = paired_difference(
-        sample(*([0.5 + step / 10] * 20 for step in steps)),
-        sample([0.5] * 20, [0.5] * 20),
-        pooled,
-        better=better,  # type: ignore[arg-type]
-        bounds=(0, 1),
-    )
-    assert result.p == pytest.approx(exact, rel=0.02)
-    assert 0.2 < exact < 0.3
 
 
 def test_undefined_in_the_baseline_is_no_difference() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import scipy.stats
 
 from pytest_kbrel import stats
-from pytest_kbrel.stats.drop_tests import sign_flip
+from pytest_kbrel.stats.estimates import sign_flip
 from tests.stats.samples import mean, paired_difference, pooled, quotient, sample
 
 RNG = np.random.default_rng
@@ -125,25 +124,6 @@ def test_a_figure_that_rests_on_one_fact_may_still_be_unchanged() -> None:
         stats.UNCHANGED,
     )
     assert (result.estimate.low, result.estimate.high) == (-1.0, 1.0)
-
-
-def test_a_case_without_facts_changes_nothing() -> None:
-    after, before = [0.1, 0.5, 0.5, 0.9], [0.3, 0.5, 0.6, 0.4]
-    without = paired_difference(
-        sample(after), sample(before), pooled, better="higher", bounds=(0, 1)
-    )
-    empty = np.empty((0, 1))
-    result = paired_difference(
-        sample(after, empty),
-        sample(before, empty),
-        pooled,
-        better="higher",
-        bounds=(0, 1),
-    )
-    assert result.p == pytest.approx(without.p)
-    assert dataclasses.asdict(result.estimate) == pytest.approx(
-        dataclasses.asdict(without.estimate)
-    )
 
 
 def test_counts_decide_only_of_what_is_zero_or_one_in_both_runs() -> None:

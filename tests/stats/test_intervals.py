@@ -37,14 +37,6 @@ def test_the_jackknife_of_a_mean_is_the_t_interval() -> None:
     )
 
 
-def test_the_jackknife_of_a_ratio_agrees_with_leaving_out_one_by_one() -> None:
-    rows = RNG(2).uniform(size=(25, 2))
-    sums = [np.delete(rows, i, 0).sum(axis=0) for i in range(25)]
-    replicates = np.array([totals[0] / totals[1] for totals in sums])
-    se = math.sqrt(24 / 25 * ((replicates - replicates.mean()) ** 2).sum())
-    assert stats.jackknife([(1.0, sample(rows))], quotient).se == pytest.approx(se)
-
-
 def test_variances_of_cases_add_up() -> None:
     rng = RNG(4)
     members = [rng.normal(size=n) for n in (10, 30, 55)]
@@ -179,17 +171,6 @@ def test_a_rate_of_one_fact_has_a_value_and_one_of_two_an_interval() -> None:
     assert of(1.0, 0.0) == stats.Estimate(value=0.5, low=low, high=high, n=2)
 
 
-def test_a_figure_in_other_units_has_the_same_interval_in_them() -> None:
-    values = RNG(10).random(12)
-    plain = stats.estimate(sample(values), mean, bounds=(0, 1))
-    for shift, times in ((-1.0, 2.0), (0.0, 100.0)):
-        result = stats.estimate(
-            sample(shift + times * values), mean, bounds=(shift, shift + times)
-        )
-        ends = [shift + times * end for end in (plain.low, plain.high)]  # type: ignore[operator]
-        assert [result.low, result.high] == pytest.approx(ends)
-
-
 def test_the_interval_of_two_facts_ends_where_the_score_test_does() -> None:
     """A variance of 0.16 is that of 0.25 / 0.16 trials of a rate of one half; t has one degree of freedom."""
     result = stats.estimate(sample([0.1, 0.9]), mean, bounds=(0, 1))
@@ -202,13 +183,6 @@ def test_a_figure_with_one_bound_is_cut_there() -> None:
     result = stats.estimate(sample([0.0] * 9 + [1.0]), mean, bounds=(0.0, math.inf))
     assert result.low == 0.0
     assert result.high == pytest.approx(0.1 + scipy.stats.t.ppf(0.975, 9) * 0.1)
-
-
-def test_what_has_no_interval_still_says_of_how_many_facts_it_is() -> None:
-    undefined = stats.jackknife([(1.0, sample([[0.0, 0.0]] * 3))], quotient)
-    assert undefined == stats.Estimate(n=3, note=stats.UNDEFINED)
-    one = stats.jackknife([(1.0, sample([0.5]))], mean)
-    assert one == stats.Estimate(value=0.5, n=1, note=TOO_FEW)
 
 
 def fieller(x, y):

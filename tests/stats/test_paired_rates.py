@@ -59,50 +59,6 @@ def test_the_mid_p_is_the_exact_p_less_half_the_probability_of_what_was_found(
     assert min(2 * larger, 1.0) == pytest.approx(two_sided)
 
 
-def score(of: Flips, difference: float) -> float:
-    """Tango's statistic with the nuisance parameter found by a general optimiser."""
-    still = of.n - of.down - of.up
-
-    def minus_log(q: np.ndarray) -> float:
-        probabilities = [q[0] + difference, q[0], 1 - 2 * q[0] - difference]
-        if min(probabilities) < 0:
-            return math.inf
-        counts = (of.up, of.down, still)
-        return -sum(
-            n * math.log(max(p, 1e-300))
-            for n, p in zip(counts, probabilities, strict=True)
-            if n
-        )
-
-    low, high = max(0.0, -difference), (1 - difference) / 2
-    starts = np.linspace(low, high, 7)[1:-1]
-    fits = [
-        minimize(
-            minus_log,
-            [q],
-            method="Nelder-Mead",
-            options={"xatol": 1e-12, "fatol": 1e-14},
-        )
-        for q in starts
-    ]
-    q = min(fits, key=lambda fit: fit.fun).x[0]
-    return float(of.up - of.down - of.n * difference) / math.sqrt(
-        of.n * (2 * q + difference * (1 - difference))
-    )
-
-
-@pytest.mark.parametrize(
-    "counts", [(1, 0, 30, 13), (5, 2, 60, 33), (8, 11, 20, 1), (0, 4, 5, 200)]
-)
-def test_tangos_interval_ends_where_the_score_test_does(
-    counts: tuple[int, int, int, int],
-) -> None:
-    of = flips(*counts)
-    low, high = tango(of.n, of.down, of.up)
-    assert score(of, low) == pytest.approx(1.959964, abs=1e-4)
-    assert score(of, high) == pytest.approx(-1.959964, abs=1e-4)
-
-
 def test_tangos_interval_without_flips_is_a_rule_of_three() -> None:
     for n in (3, 30, 3000):
         assert tango(n, 0, 0) == pytest.approx(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pytest_kbrel import stats
-from pytest_kbrel.stats.drop_tests import sign_flip
+from pytest_kbrel.stats.estimates import sign_flip
 
 
 def difference(value: float | None, se: float | None, n: int) -> stats.Difference:

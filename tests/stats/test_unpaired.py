@@ -73,17 +73,6 @@ def test_against_an_exact_figure_it_is_the_one_sample_test() -> None:
     assert better.p == pytest.approx(1 - plain.pvalue)
 
 
-def test_weights_turn_intervals_round() -> None:
-    skewed = stats.Estimate(value=0.2, se=0.05, low=0.15, high=0.4, n=9, df=8)
-    result = contrast([(-2.0, skewed), (1.0, exactly(0.7))])
-    assert (result.value, result.low, result.high) == (
-        pytest.approx(0.3),
-        pytest.approx(0.3 - 2 * 0.2),
-        pytest.approx(0.3 + 2 * 0.05),
-    )
-    assert (result.se, result.df, result.n) == (pytest.approx(0.1), pytest.approx(8), 9)
-
-
 def test_without_an_interval_there_is_no_verdict() -> None:
     single = stats.Estimate(value=0.4, n=1, note=TOO_FEW)
     result = stats.unpaired_difference(single, exactly(0.5), better="higher")
@@ -108,29 +97,6 @@ def test_without_an_interval_there_is_no_verdict() -> None:
         sampled(np.full(9, 0.3)), exactly(0.5), better="higher"
     )
     assert (flat.estimate.low, flat.p, flat.estimate.note) == (None, None, FLAT)
-
-
-def test_facts_that_are_all_alike_have_an_interval_by_their_number() -> None:
-    # 0.05 ** (1 / 200) is 0.98513: with more than 1.487 % of other facts, 200 alike would be rarer than 5 %.
-    worst = sampled(np.full(200, -1.0))
-    assert worst.low is None
-    result = stats.unpaired_difference(
-        worst, exactly(0.3), better="higher", bounds=(-1.0, 1.0)
-    )
-    assert result.estimate.value == pytest.approx(-1.3)
-    assert result.estimate.high == pytest.approx(-1.3 + 2 * 0.014867, abs=1e-4)
-    assert result.estimate.low == pytest.approx(-1.3)
-    assert (result.estimate.se, result.estimate.df) == pytest.approx(
-        (2 * 0.014867 / 1.959964, 199), rel=1e-4
-    )
-    assert result.p is not None
-    assert result.p < 1e-6
-    few = stats.unpaired_difference(
-        sampled(np.full(2, -1.0)), exactly(-0.9), better="higher", bounds=(-1, 1)
-    )
-    assert few.p is not None
-    assert few.p > 0.05
-    assert few.estimate.df == pytest.approx(1)
 
 
 def test_an_interval_of_a_difference_ends_where_no_difference_can_be() -> None:

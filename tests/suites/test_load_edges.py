@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import json
 from collections.abc import Callable
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.probes.grading import judged_by_rules
 from pytest_kbrel.records import (
     Case,
     Fact,
@@ -99,31 +97,3 @@ def test_a_suites_language_is_that_of_facts_that_name_none(suite_file: Write) ->
         "fr"
     ]
     assert dict(settings_of(case))["language"] == "de, fr"
-
-
-def test_the_probes_judge_in_the_facts_language_beside_the_suites_own_patterns(
-    suite_file: Write,
-) -> None:
-    path = suite_file(
-        HEAD + "language: de\nuninformative: mine.yaml\nmonitor: {slices: [P36]}\n"
-    )
-    (path.parent / "mine.yaml").write_text(
-        "unsure: ['unsicher bin ich']\n", encoding="utf-8"
-    )
-    (case,) = load_suite(path).cases
-    fact = dataclasses.replace(case.facts[0], object="Lima", aliases=())
-    for answer in (
-        "Das weiß ich nicht.",
-        "unsure",
-        "I don't know.",
-        "Unsicher bin ich!",
-    ):
-        assert judged_by_rules(case, fact, answer).label == "uninformative", answer
-    assert (
-        judged_by_rules(case, fact, "Die Hauptstadt ist nicht Lima.").label == "wrong"
-    )
-    english = dataclasses.replace(fact, language="en")
-    assert (
-        judged_by_rules(case, english, "Die Hauptstadt ist nicht Lima.").label
-        == "correct"
-    )

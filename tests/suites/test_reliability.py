@@ -57,7 +57,7 @@ def test_an_empty_group_is_answered_with_those_that_have_facts(
     [
         (
             "slices: [known-person-zero-shot]",
-            ("unknown slice", "groups are made by the key 'slice_by'"),
+            ("unknown slice 'known-person-zero-shot' in reliability",),
         ),
         (
             "{slice_by: answer_type, slices: [known-persn-zero-shot]}",

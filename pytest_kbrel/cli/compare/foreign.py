@@ -1,335 +1,376 @@
-"""Runs of other tools compared row by row: the first is the baseline, each other a candidate."""
+"""Runs of other tools decided row by row, as sessions decide facts: the first is the baseline, each other a candidate.
+
+What the candidate lost makes no verdict better: a gate has its worst one over the rows that both have, and with
+those that were lost at either end of what their scores may be.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from statistics import mode
 
+from pytest_kbrel import __version__
 from pytest_kbrel.bounds import FIGURE
 from pytest_kbrel.catalogue.metrics import Better, Metric
 from pytest_kbrel.catalogue.verdicts import SEVERITY, worst
-from pytest_kbrel.cli.compare.models import ComparedModel
-from pytest_kbrel.cli.compare.pairing import PairedRun, bare_run, corrected_runs
-from pytest_kbrel.cli.compare.shared_rows import Shared, first_of, shared_rows
+from pytest_kbrel.cli.compare.pairing import judged
 from pytest_kbrel.cli.compare.thresholds import Demands
 from pytest_kbrel.foreign import (
-    NO_ANSWER,
-    ONE_TASK,
     SCORE,
-    ScoredCase,
     ScoredRun,
+    Scores,
+    is_unbounded,
 )
-from pytest_kbrel.gates import decide, verdict_of
+from pytest_kbrel.gates import decide, fact_changes
 from pytest_kbrel.gates.figures import Figure, mean_figure
-from pytest_kbrel.gates.measurement import Measurement, measure_figures
+from pytest_kbrel.gates.measurement import (
+    Measurement,
+    Obstacle,
+    Pairing,
+    measure_figures,
+    pair,
+)
 from pytest_kbrel.gates.rules import gate_result
 from pytest_kbrel.records import (
     CaseResult,
-    Change,
     Gate,
     GateResult,
     Judgement,
     MetricValue,
+    Run,
+    Table,
     Unmatched,
     reason,
+    record,
 )
+from pytest_kbrel.reports.comparison import Side
 
-_NO_CASE = ScoredCase(tables={}, higher={}, repeated={}, unscored={})
-# The ends of the scores at which a gate is worst, by its rule or by whether more is better.
-_WORSE: Mapping[str | bool | None, tuple[int, ...]] = {
-    **{"min": (0,), "max": (1,)},
-    **{True: (0,), False: (1,), None: (0, 1)},
-}
-
-
-def compared_model(run: ScoredRun) -> ComparedModel:
-    """Return the run as one of the models compared."""
-    rows = sum(
-        max((len(table.rows) for table in case.tables.values()), default=0)
-        for case in run.cases.values()
-    )
-    parts = filter(
-        None, (run.tool, run.model, f"cases: {len(run.cases)}", f"rows: {rows}")
-    )
-    return ComparedModel(name=str(run.path), about=", ".join(parts), cases={})
+# The share of the baseline's rows that a candidate may have no score for.
+_MOST_LOST = 0.01
+_NAMED = 3
+# The verdict on what only the other run has: the candidate, and the baseline.
+_ALONE: tuple[Judgement, Judgement] = ("no baseline", "not run")
+_NOTHING = Scores(table=Table(columns=(SCORE,), rows=()), times={}, higher=None)
+Runs = tuple[ScoredRun, ScoredRun]
 
 
 def pair_scored(
-    baseline: ScoredRun,
-    candidates: Sequence[ScoredRun],
-    demands: Demands,
-    *,
-    strict: bool,
-) -> tuple[PairedRun, ...]:
-    """Compare each candidate with the baseline, case by case; all cases are one family of tests (Šidák).
+    runs: Sequence[ScoredRun], demands: Demands, *, strict: bool
+) -> list[Side]:
+    """Return the runs, all but the first decided against it; all their cases are one family of tests (Šidák).
 
-    A case that only one side has is ``no baseline``, or ``not run`` where the candidate lacks it. Rows that
-    the candidate lost count at their worst; with too many of them a case is ``invalid``, or ``not
-    comparable`` where they were asked otherwise. ``strict`` is that of :class:`PairedRun`.
+    A case or metric that only one side has is ``no baseline``, or ``not run`` where the candidate lacks it;
+    with too many rows lost it is ``invalid``, or ``not comparable`` where they were asked otherwise.
+    ``strict``: what is inconclusive fails.
     """
-    demands.check_names([run.cases for run in (baseline, *candidates)])
-    comparisons = sum(
+    demands.check_names(run.cases for run in runs)
+    first, *others = runs
+    family = sum(
         demands.judges(name)
-        for run in candidates
-        for name in baseline.cases.keys() & run.cases.keys()
+        for run in others
+        for name in first.cases.keys() & run.cases.keys()
     )
-    comparisons = max(comparisons, 1)
-    runs = [
-        bare_run(
-            str(baseline.path),
-            [
-                _case(name, (baseline, run), demands, comparisons)
-                for name in dict.fromkeys((*baseline.cases, *run.cases))
-            ],
-        )
-        for run in candidates
-    ]
-    return corrected_runs(
-        [(at, str(run.path)) for at, run in enumerate(candidates, start=2)],
-        runs,
-        [
-            {case.nodeid: "; ".join(case.notes) for case in run.cases if case.notes}
-            for run in runs
-        ],
-        strict=strict,
-        unit="row",
-    )
-
-
-def _case(
-    name: str,
-    runs: tuple[ScoredRun, ScoredRun],
-    demands: Demands,
-    comparisons: int,
-) -> CaseResult:
-    """Return a decided case; its notes are what is to know about its rows."""
-    cases = [run.cases.get(name, _NO_CASE) for run in runs]
-    shared = {
-        metric: shared_rows(metric, *cases)
-        for metric in cases[1].tables
-        if metric in cases[0].tables
-    }
-    gates = [
-        gate
-        for metric, rows in shared.items()
-        for gate in demands.gates(name, _metric(rows.figure, rows.higher))
-    ]
-    judged, figures = _judge(gates, shared, comparisons)
-    # A metric that is not judged keeps no other from being.
-    required = {gate.metric for gate in gates} or shared.keys()
-    obstacles = [shared[metric].obstacle for metric in shared if metric in required]
-    lacking: tuple[Judgement, Judgement] = ("no baseline", "not run")
-    if not shared and all(name in run.cases for run in runs):
-        lacking = "not comparable", "not comparable"
-        has = [
-            first_of(case.tables) or "no metric that is a number in each row"
-            for case in cases
-        ]
-        why = f"the baseline has {has[0]}, the candidate {has[1]}"
-        obstacles.append(("not comparable", why))
-    for run, case, verdict in zip(runs, reversed(cases), lacking, strict=True):
-        if name not in run.cases:
-            obstacles.append((verdict, f"{run.path} has no case {name}"))
-        alone = {of: table for of, table in case.tables.items() if of not in shared}
-        for metric, table in alone.items():
-            known = _metric(
-                mean_figure(metric, SCORE, [table]), case.higher.get(metric)
+    return [
+        _side(first),
+        *(
+            judged(
+                _side(run),
+                _decided((first, run), demands, max(family, 1)),
+                strict=strict,
+                foreign=True,
             )
-            why = f"not judged: {run.path} has no {metric} in {name}"
-            demanded = demands.gates(name, known)
-            judged += tuple(gate_result(gate, verdict, why) for gate in demanded)
-    met = [obstacle for obstacle in obstacles if obstacle]
-    verdicts = [verdict_of(judged, baseline_asked=True), *(of for of, _ in met)]
-    lost, gained = _changes(name, shared.values())
+            for run in others
+        ),
+    ]
+
+
+def _side(run: ScoredRun) -> Side:
+    model = f", {run.model}" if run.model else ""
+    about = f"{run.tool}{model}, cases: {len(run.cases)}"
+    return Side(name=str(run.path), about=about, results={})
+
+
+def _decided(runs: Runs, demands: Demands, comparisons: int) -> Run:
+    names = dict.fromkeys(name for run in runs for name in run.cases)
+    return Run(
+        kbrel_version=__version__,
+        created="",
+        model=None,
+        environment=(),
+        settings=(),
+        cases=tuple(_case(name, runs, demands, comparisons) for name in names),
+        baseline=str(runs[0].path),
+    )
+
+
+@record
+class _Paired:
+    """The rows of a metric in both runs; ``before`` are all of the baseline's.
+
+    ``figure`` is what the scores may be. ``lost`` are the rows whose score is not sure: the candidate has no
+    such row, or none with a score, or was asked otherwise, or has it another number of times than most.
+    ``obstacle`` is why the metric cannot be judged. ``higher`` is None where nothing says which way is better.
+    """
+
+    pairing: Pairing
+    before: Table
+    figure: Figure
+    higher: bool | None
+    lost: frozenset[str] = frozenset()
+    obstacle: Obstacle | None = None
+
+    @property
+    def is_in_both(self) -> bool:
+        """Whether both runs have the metric."""
+        return bool(self.pairing.candidate.rows or self.lost)
+
+    @property
+    def missing(self) -> list[str]:
+        """The rows lost that were not asked otherwise."""
+        return sorted(self.lost.difference(self.pairing.differing))
+
+    @property
+    def metric(self) -> Metric:
+        """What is to know to read gates on it: its values say what they may be."""
+        return Metric(
+            name=self.figure.name,
+            better=self.better(),
+            about="A metric of another tool.",
+            low=max(self.figure.bounds[0], -FIGURE),
+            high=1.0 if self.figure.rate else math.inf,
+        )
+
+    def better(self, *, turned: bool = False) -> Better:
+        """Return which way is better; ``turned`` is the other one where it is not known."""
+        higher = not turned if self.higher is None else self.higher
+        return "higher" if higher else "lower"
+
+    def at(self, end: int | None) -> Pairing:
+        """Return the rows paired, with those lost at an end of what scores may be, where that is finite.
+
+        Rows of the candidate alone stand in nobody's way.
+        """
+        value = math.inf if end is None else self.figure.bounds[end]
+        if math.isinf(value):
+            return replace(self.pairing, added=(), differing=())
+        ours = {row.fact_id: row for row in self.pairing.candidate.rows}
+        rows = (
+            replace(row, values=(value,), answer="(no score)", label="wrong")
+            if row.fact_id in self.lost
+            else ours[row.fact_id]
+            for row in self.before.rows
+        )
+        return pair(replace(self.before, rows=tuple(rows)), self.before, exact=True)
+
+
+def _paired(metric: str, name: str, runs: Runs) -> _Paired:
+    cases = [run.cases.get(name, {}) for run in runs]
+    old, new = both = [case.get(metric, _NOTHING) for case in cases]
+    pairing = pair(new.table, old.table, exact=True)
+    said = {of.higher for of in both} - {None}
+    rows = _Paired(
+        pairing=pairing,
+        before=old.table,
+        figure=mean_figure(metric, SCORE, [of.table for of in both]),
+        higher=said.pop() if len(said) == 1 else None,
+    )
+    for run, case, verdict in zip(runs, cases, _ALONE, strict=True):
+        if metric not in case:
+            nothing = pair(_NOTHING.table, _NOTHING.table)
+            why = f"{run.path} has no {metric} in {name}"
+            return replace(rows, pairing=nothing, obstacle=(verdict, why))
+    usual = mode(list(filter(None, new.times.values())) or [1])
+    ours = {row.fact_id: row.values[0] for row in pairing.candidate.rows}
+
+    def is_lost(id_: str) -> bool:
+        due = max(old.times[id_], usual)
+        there = new.times[id_] if id_ in ours else 0
+        # However often a row stands that is wholly right or wrong each time, it is that.
+        return there < due or (there > due and ours[id_] not in (0.0, 1.0))
+
+    rows = replace(
+        rows, lost=frozenset(filter(is_lost, filter(old.times.get, old.times)))
+    )
+    return replace(rows, obstacle=_obstacle(metric, rows, new.table))
+
+
+def _obstacle(metric: str, rows: _Paired, after: Table) -> Obstacle | None:
+    """Return why a metric that both runs have cannot be judged."""
+    total, lost, missing = len(rows.before.rows), len(rows.lost), rows.missing
+    allowed = f"of {total} rows of {metric}; allowed: at most {_MOST_LOST:.0%}"
+    if len(missing) > _MOST_LOST * total:
+        return "invalid", (
+            f"{len(missing)} have no score in the candidate alone, or stand more often than others "
+            f"({_first(missing)}), {allowed}"
+        )
+    if lost > _MOST_LOST * total:
+        return "not comparable", f"{lost} were asked otherwise, {allowed}"
+    if not total:
+        return "not comparable", f"the baseline has no row with {metric}"
+    # The end at which lost rows are worst.
+    if lost and math.isinf(rows.figure.bounds[rows.higher is not True]):
+        why = f"a score of {metric} may be any number, and {lost} rows have none"
+        return "invalid", why
+    old, new = (
+        max((row.values[0] for row in of.rows), default=0.0)
+        for of in (rows.before, after)
+    )
+    if min(old, new) <= 1 < max(old, new) and not is_unbounded(metric):
+        return "not comparable", (
+            f"{metric} is at most {old:g} in the baseline and {new:g} in the candidate; "
+            "allowed: one scale, such as shares or percent"
+        )
+    return None
+
+
+def _case(name: str, runs: Runs, demands: Demands, comparisons: int) -> CaseResult:
+    """Return a decided case; its notes are what is to know about its rows."""
+    before, after = (run.cases.get(name, {}) for run in runs)
+    paired = {of: _paired(of, name, runs) for of in dict.fromkeys((*after, *before))}
+    # What changed is told of the first metric that is right or wrong.
+    rate = next(
+        (of for of in paired.values() if of.figure.rate and of.is_in_both), None
+    )
+    lost, gained = (
+        fact_changes(None, rate.at(int(rate.higher is False))) if rate else ((), ())
+    )
+    gates = [gate for of in paired.values() for gate in demands.gates(name, of.metric)]
+    results, figures = _judged(gates, paired, comparisons)
+    obstacles = [of.obstacle for of in paired.values() if of.obstacle]
+    if not paired:
+        why = "it has no metric that is a number in each row"
+        obstacles.append(("not comparable", why))
+    # A metric that is not judged keeps no other from being.
+    verdicts = [gate.verdict for gate in results] or [of for of, _ in obstacles]
     return CaseResult(
         id=name,
         suite=runs[1].tool,
         probe="test",
-        slice="",
+        slice=name,
         verdict="invalid" if "invalid" in verdicts else worst(verdicts),
-        n=max((len(rows.tables[1].rows) for rows in shared.values()), default=0),
+        n=max((len(of.table.rows) for of in after.values()), default=0),
         metrics=figures,
-        gates=judged,
+        gates=results,
         lost=lost,
         gained=gained,
         unmatched=Unmatched(
-            added=_ids(rows.pairing.added for rows in shared.values()),
-            unasked=_ids(rows.lost for rows in shared.values()),
+            added=_ids(rows.pairing.added for rows in paired.values()),
+            unasked=_ids(sorted(rows.lost) for rows in paired.values()),
         ),
-        notes=(*map(": ".join, met), *_notes(cases, shared, runs)),
+        notes=(*map(": ".join, obstacles), *_notes(name, runs, paired)),
     )
 
 
-def _judge(
-    gates: Sequence[Gate], shared: Mapping[str, Shared], comparisons: int
+def _judged(
+    gates: Sequence[Gate], paired: Mapping[str, _Paired], comparisons: int
 ) -> tuple[tuple[GateResult, ...], tuple[MetricValue, ...]]:
-    """Return the gates judged, and the figures over the rows that both runs have.
+    """Return the gates at their worst, and the figures over the rows that both runs have.
 
-    A gate has its worst verdict over these rows, and with the rows that the candidate lost at either end of
-    what they may be: so no verdict is better for a row that is not there. Where it is not known which way a
-    metric is better, both are tried, and a loss in the other one is no pass.
+    Where it is not known which way a metric is better, both are tried, and a loss in the other one is no pass.
     """
-    ends: dict[int | None, None] = {None: None}
-    for gate in gates:
-        ends |= dict.fromkeys(_ends(gate, shared[gate.metric]))
-    unknown = any(rows.higher is None for rows in shared.values())
-    figures: tuple[MetricValue, ...] = ()
-    options = [_blocked(gate, shared[gate.metric]) for gate in gates]
-    for end, turned in product(ends, (False, True) if unknown else (False,)):
-        measurement = _measured(shared, end, comparisons, turned=turned)
-        figures = figures or measurement.values
-        judged = decide(gates, measurement)
-        for of_gate, result in zip(options, judged, strict=True):
-            rows, leading = shared[result.metric], []
-            told = turned and (rows.higher is not None or result.verdict == "pass")
-            if rows.obstacle or told:
-                continue
-            if turned:
-                result = dataclasses.replace(result, verdict="inconclusive")
-                leading = [reason("were_less")]
-            if rows.lost and end is not None:
-                at = rows.figure.bounds[end]
-                leading.append(reason("lost_rows", rows=len(rows.lost), end=at))
-            reasons = (*leading, *result.reasons)
-            of_gate.append(dataclasses.replace(result, reasons=reasons))
+    sound = {metric: rows for metric, rows in paired.items() if not rows.obstacle}
+    judged = [gate for gate in gates if gate.metric in sound]
+    measurement = _measured(sound, None, comparisons)
+    results = decide(judged, measurement)
+    ends = (None, 0, 1) if any(rows.lost for rows in sound.values()) else (None,)
+    turns = (False, any(rows.higher is None for rows in sound.values()))
+    for end, turned in [*product(ends, dict.fromkeys(turns))][1:]:
+        others = decide(judged, _measured(sound, end, comparisons, turned=turned))
+        both = zip(results, others, strict=True)
+        results = tuple(_worse(*of, sound[of[0].metric], end, turned) for of in both)
+    remaining = iter(results)
     return tuple(
-        min(of_gate, key=lambda one: SEVERITY.index(one.verdict)) for of_gate in options
-    ), figures
+        gate_result(gate, of[0], f"not judged: {of[1]}")
+        if (of := paired[gate.metric].obstacle)
+        else next(remaining)
+        for gate in gates
+    ), measurement.values
 
 
-def _blocked(gate: Gate, rows: Shared) -> list[GateResult]:
-    """Return what keeps a gate from a better verdict, whatever the scores are."""
-    if rows.obstacle:
-        verdict, why = rows.obstacle
-        return [gate_result(gate, verdict, f"not judged: {why}")]
-    if any(math.isinf(rows.figure.bounds[end]) for end in _ends(gate, rows)):
-        why = f"a score of {gate.metric} may be any number, and {len(rows.lost)} rows have none"
-        return [gate_result(gate, "invalid", f"not judged: {why}")]
-    return []
-
-
-def _ends(gate: Gate, rows: Shared) -> tuple[int, ...]:
-    """Return the ends of the scores at which lost rows make a gate worse."""
-    return _WORSE.get(gate.rule, _WORSE[rows.higher]) if rows.lost else ()
+def _worse(
+    gate: GateResult, other: GateResult, rows: _Paired, end: int | None, turned: bool
+) -> GateResult:
+    """Return a gate's result, or the ``other`` where it is worse."""
+    verdict, leading = other.verdict, []
+    if turned:
+        told = rows.higher is not None or verdict == "pass"
+        verdict, leading = "pass" if told else "inconclusive", [reason("were_less")]
+    if SEVERITY.index(verdict) >= SEVERITY.index(gate.verdict):
+        return gate
+    if rows.lost and end is not None:
+        value = rows.figure.bounds[end]
+        leading.append(reason("lost_rows", rows=len(rows.lost), end=value))
+    return replace(other, verdict=verdict, reasons=(*leading, *other.reasons))
 
 
 def _measured(
-    shared: Mapping[str, Shared],
+    sound: Mapping[str, _Paired],
     end: int | None,
     comparisons: int,
     *,
-    turned: bool,
+    turned: bool = False,
 ) -> Measurement:
-    """Measure the rows that both runs have, also those lost at an ``end`` of their scores.
+    """Measure the rows that both runs have, those lost at an ``end`` of their scores.
 
     ``turned``: of what is not known to be better the more there is, less is better.
     """
-    pairings = [rows.completed(end) for rows in shared.values()]
+    pairings = [rows.at(end) for rows in sound.values()]
     figures = [
         mean_figure(
-            rows.figure.name,
+            metric,
             SCORE,
-            (pairing.candidate, pairing.baseline),
-            member=member,
-            better=_better(not turned if rows.higher is None else rows.higher),
+            (pairings[at].candidate, pairings[at].baseline),
+            member=at,
+            better=rows.better(turned=turned),
             undefined="no row",
         )
-        for member, (rows, pairing) in enumerate(
-            zip(shared.values(), pairings, strict=True)
-        )
+        for at, (metric, rows) in enumerate(sound.items())
     ]
     # A gate that compares with no baseline is about the same rows: others were never there to be lost.
     tables = [pairing.candidate for pairing in pairings]
     return measure_figures(figures, tables, pairings, comparisons=comparisons)
 
 
-def _better(higher: bool | None) -> Better:
-    return "lower" if higher is False else "higher"
-
-
-def _metric(figure: Figure, higher: bool | None) -> Metric:
-    """Return what is to know of a metric to read gates on it: its values say what they may be."""
-    return Metric(
-        name=figure.name,
-        better=_better(higher),
-        about="A metric of another tool.",
-        low=max(figure.bounds[0], -FIGURE),
-        high=1.0 if figure.rate else math.inf,
-    )
-
-
-def _notes(
-    cases: Sequence[ScoredCase],
-    shared: Mapping[str, Shared],
-    runs: tuple[ScoredRun, ScoredRun],
-) -> list[str]:
-    """Return what was left out or counted otherwise than a reader may expect, each with its first rows."""
-    notes = [
-        f"{metric}: taken to be better the higher it is; allowed: --lower-is-better {metric}"
-        for metric, rows in shared.items()
-        if rows.higher is None
-    ]
-    every = shared.values()
-    otherwise = (
-        "asked otherwise (another prompt, document or target), and count as lost"
-    )
-    for words, ids in (
-        (otherwise, _ids(rows.pairing.differing for rows in every)),
-        ("only in the candidate", _ids(rows.pairing.added for rows in every)),
-        (
-            "without a score in the candidate alone, and count as lost",
-            _ids(rows.missing for rows in every),
+def _notes(name: str, runs: Runs, paired: Mapping[str, _Paired]) -> Iterator[str]:
+    """Yield what was left out or counted otherwise than a reader may expect, each with its first rows."""
+    for metric, rows in paired.items():
+        if rows.higher is None:
+            yield f"{metric}: taken to be better the higher it is; allowed: --lower-is-better {metric}"
+    every = paired.values()
+    asked, lost = "(another prompt, document or target)", "and count as lost"
+    told: dict[str, Iterable[str]] = {
+        f"rows are asked otherwise {asked}, {lost}": _ids(
+            rows.pairing.differing for rows in every
         ),
-    ):
-        if ids:
-            notes.append(f"{len(ids)} rows are {words}: {first_of(ids)}")
-    for case, run in zip(cases, runs, strict=True):
-        if repeated := {id_ for ids in case.repeated.values() for id_ in ids}:
-            notes.append(
-                f"{run.path}: {len(repeated)} ids have several rows, of which the mean counts"
-            )
-        lacking: dict[tuple[str, ...], list[str]] = {}
-        for metric, unscored in case.unscored.items():
-            lost = shared[metric].lost if metric in shared else ()
-            if left := tuple(one for one in unscored if one not in lost):
-                lacking.setdefault(left, []).append(metric)
-        notes += [
-            f"{run.path}: {len(ids)} rows have no {first_of(metrics)} and are left out: {first_of(ids)}"
-            for ids, metrics in lacking.items()
-        ]
-        if alone := case.tables.keys() - shared.keys():
-            notes.append(f"only {run.path} has {first_of(sorted(alone))}, not compared")
-    return notes
+        "rows are only in the candidate": _ids(rows.pairing.added for rows in every),
+        f"rows are without a score in the candidate alone, {lost}": _ids(
+            rows.missing for rows in every
+        ),
+    }
+    for run in runs:
+        for metric, scores in run.cases.get(name, {}).items():
+            times = scores.times.items()
+            has, left = f"rows of {run.path} have", f"no {metric} and are left out"
+            told[f"{has} {left}"] = [
+                id_ for id_, of in times if not of and id_ not in paired[metric].lost
+            ]
+            told[f"{has} several scores, of which the mean counts"] = [
+                id_ for id_, of in times if of > 1
+            ]
+    for words, ids in told.items():
+        if count := len(list(ids)):
+            yield f"{count} {words}: {_first(ids)}"
+
+
+def _first(names: Iterable[str]) -> str:
+    """Return the first names, and how many more there are."""
+    listed = list(names)
+    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return ", ".join(listed[:_NAMED]) + more
 
 
 def _ids(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(chain.from_iterable(groups)))
-
-
-def _changes(
-    name: str, shared: Iterable[Shared]
-) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
-    """Return the rows lost and gained by the first metric that is right or wrong.
-
-    They have the task in their ids, since the first row of one task is no row of another.
-    """
-    changes: tuple[list[Change], list[Change]] = ([], [])
-    if rate := next((rows for rows in shared if rows.figure.rate), None):
-        for new, old in rate.completed(int(rate.higher is False)).rows:
-            if new.values != old.values:
-                change = Change(
-                    fact_id=new.fact_id
-                    if name == ONE_TASK
-                    else f"{name}/{new.fact_id}",
-                    question=new.question,
-                    expected="" if new.expected == NO_ANSWER else new.expected,
-                    old_answer=old.answer,
-                    new_answer=new.answer,
-                )
-                changes[(new.values > old.values) == (rate.higher is not False)].append(
-                    change
-                )
-    lost, gained = map(tuple, changes)
-    return lost, gained
+    return tuple(dict.fromkeys(id_ for group in groups for id_ in group))

@@ -1,20 +1,27 @@
-"""The models that ``kbrel compare`` puts side by side, and how their figures go together."""
+"""The models that ``kbrel compare`` puts side by side: recorded runs, blessed ones, and those of papers."""
 
 from __future__ import annotations
 
 import fnmatch
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Any
 
-from pytest_kbrel.baselines import PublishedCase, find_baseline, read_baseline
+from pytest_kbrel.baselines import (
+    Baseline,
+    BaselineCase,
+    PublishedCase,
+    case_key,
+    find_baseline,
+    read_baseline,
+)
 from pytest_kbrel.baselines.format import ALLOWED as WRITTEN
-from pytest_kbrel.baselines.format import META, read_meta
+from pytest_kbrel.baselines.format import read_meta
 from pytest_kbrel.baselines.reading import published_names, search_path
-from pytest_kbrel.catalogue.metrics import BESIDE, METRICS
-from pytest_kbrel.catalogue.probes import PROBES, Probe, probe_named
+from pytest_kbrel.catalogue.metrics import METRICS
+from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.metrics.correlations import correlations, joined
 from pytest_kbrel.records import (
@@ -22,79 +29,175 @@ from pytest_kbrel.records import (
     CaseResult,
     MetricValue,
     ProbeName,
+    Run,
     is_published,
-    record,
 )
-from pytest_kbrel.reports import REPORT, runs_beside
-from pytest_kbrel.reports.comparison import Scatter
-from pytest_kbrel.reports.json_report import read_report
+from pytest_kbrel.reports import OUTCOMES, REPORT, runs_beside
+from pytest_kbrel.reports.comparison import CaseRow, Scatter, Side
+from pytest_kbrel.reports.recorded import read_run
+from pytest_kbrel.session.outcomes import recorded_run
 
 ALLOWED = "a report folder, a report.json, a baseline's name or path, published/..., or a run of another tool"
-Figures = Mapping[str, float | None]
-Pairs = tuple[tuple[str, str], ...]
-Key = tuple[str, str]
-# What of a run's settings can change its figures.
-_CHANGING = ("judge", "limit", "seed", "apply_chat_template")
 # The size in the name of a model: 7b, 0.08B, 560m, and 1b3 for 1.3 billion.
 _SIZE = re.compile(
     r"(?<![a-z0-9.])(\d{1,4})(?:\.(\d{1,3}))?([bm])(\d{1,3})?(?![a-z0-9])",
     re.IGNORECASE,
 )
 _UNITS = {"b": 1e9, "m": 1e6}
-# A model has not nearly as many parameters, nor a case as many facts.
+# A model has not nearly as many parameters.
 _MOST = 10**15
 
 
-@record
-class ComparedModel:
-    """One model: its cases, by suite (empty for a paper's) and id, with its figures; ``about`` says what it is.
+def read_sides(names: Sequence[str], rootdir: Path) -> list[Side]:
+    """Read all models that are named; names below ``published/`` may be folders or patterns.
 
-    ``settings`` are those of its run, empty for a paper. ``setting`` is the prompt setting of a paper that
-    asks its models in several, else empty. ``spec`` is the model itself, ``parameters`` their number, 0 where
-    it is not known: as recorded, of a paper's model as its name says. ``family`` is what models of several
-    sizes have in common.
+    Raises ``KbrelError`` where one cannot be read, or when there are fewer than two.
     """
-
-    name: str
-    about: str
-    cases: Mapping[Key, CaseResult]
-    settings: Pairs = ()
-    setting: str = ""
-    spec: str = ""
-    parameters: int = 0
-    family: str = ""
-
-    @property
-    def figures(self) -> dict[Key, Figures]:
-        """Its figures by case and name."""
-        return {
-            key: {value.name: value.value for value in case.metrics}
-            for key, case in self.cases.items()
-        }
+    read = [side for name in names for side in _read(name, rootdir)]
+    # One that stands in a folder named beside it is one model.
+    sides = list({side.name: side for side in read}.values())
+    if len(sides) == 1 and len(names) > 1:
+        raise KbrelError(
+            f"{names[0]}: found more than once; allowed: two or more different models or runs"
+        )
+    if len(sides) < 2:
+        raise KbrelError(
+            f"found {len(sides)} model to compare; allowed: two or more, each {ALLOWED}"
+        )
+    return sides
 
 
-def case_of(
-    key: Key,
-    figures: Figures,
-    *,
-    n: int = 0,
-    invalid: bool = False,
-    label: str = "",
-    settings: Pairs = (),
-) -> CaseResult:
-    """Return a case with the figures that were recorded of it, without intervals and gates."""
-    suite, case_id = key
-    probe, slice_name = probe_and_slice(case_id)
-    is_pooled = case_id.startswith("pooled[")
-    kind: CaseKind = "pooled" if is_pooled else "test"
+def _read(name: str, rootdir: Path) -> list[Side]:
+    if is_published(name):
+        pattern = name.rstrip("/")
+        chosen = [
+            one
+            for one in published_names(search_path(rootdir))
+            if fnmatch.fnmatchcase(one, pattern) or one.startswith(f"{pattern}/")
+        ]
+        return [_of_paper(one, read_baseline(one, rootdir)) for one in chosen or [name]]
+    path = Path(name).expanduser()
+    if path.is_file() or (path / REPORT).is_file():
+        folder, why = path if path.is_dir() else path.parent, ""
+        if (folder / OUTCOMES).is_file():
+            run = recorded_run(path)
+        else:
+            run = read_run(path)
+            why = f"there is no {OUTCOMES} beside its report, as older versions left it"
+    else:
+        allowed = f"a report folder, or {WRITTEN}"
+        find_baseline(name, rootdir, allowed=allowed, others=runs_beside(path))
+        run, why = _run_of(read_baseline(name, rootdir)), ""
+    side = _recorded(name, run)
+    return [replace(side, unpaired=why, recorded=None if why else run)]
+
+
+def _of_paper(name: str, baseline: Baseline) -> Side:
+    settings = dict(baseline.settings)
+    about = ", ".join(value for value in settings.values() if value)
+    spec = settings.get("model", "")
+    return Side(
+        name=name,
+        about=f"{about}: {baseline.paper}",
+        results={
+            case.id: _case(case.id, {of.name: of.value for of in case.figures})
+            for case in baseline.cases.values()
+            if isinstance(case, PublishedCase)
+        },
+        spec=spec,
+        parameters=size_in(spec),
+        family=family_of(spec),
+        setting=settings.get("setting", ""),
+        unpaired="a paper's figures have no facts behind them",
+    )
+
+
+def _recorded(name: str, run: Run) -> Side:
+    model = run.model
+    spec = model.title if model else "no model"
+    results: dict[str, CaseResult] = {}
+    for case in run.cases:
+        key = case_key(case.suite, case.id)
+        if key in results:
+            raise KbrelError(
+                f"{name}: two suites of the same file name, {PurePath(case.suite).name}, have the case "
+                f"{case.id}; allowed: runs whose suites have names of their own"
+            )
+        results[key] = case
+    return Side(
+        name=name,
+        about=f"{spec}, {run.created}, pytest-kbrel {run.kbrel_version}",
+        results=results,
+        spec=spec,
+        parameters=model.parameters if model and 0 < model.parameters <= _MOST else 0,
+        family=family_of(spec, model.architecture if model else ""),
+    )
+
+
+def _run_of(blessed: Baseline) -> Run:
+    """Return a blessed run as a run: of its aggregates the figures, since it has neither gates nor members."""
+    over = {
+        key: _case(key, case["metrics"])
+        for key, case in read_meta(blessed.path).get("aggregates", {}).items()
+    }
+    cases = [
+        replace(
+            _case(key, dict(case.metrics)),
+            n=len(case.table.rows),
+            table=case.table,
+            settings=case.settings,
+        )
+        for key, case in blessed.cases.items()
+        if isinstance(case, BaselineCase)
+    ]
+    return Run(
+        kbrel_version=blessed.kbrel_version,
+        created=blessed.created,
+        model=blessed.model,
+        environment=blessed.versions,
+        settings=blessed.settings,
+        cases=(*cases, *over.values()),
+        helpers=blessed.helpers,
+    )
+
+
+def baseline_of(run: Run, path: Path) -> Baseline:
+    """Return a recorded run, read at ``path``, as one that others are compared with."""
+    cases = {
+        case_key(case.suite, case.id): BaselineCase(
+            key=case_key(case.suite, case.id),
+            table=case.table,
+            metrics=(),
+            settings=case.settings,
+        )
+        for case in run.cases
+        if case.table.rows and case.verdict != "invalid"
+    }
+    return Baseline(
+        path=path,
+        kbrel_version=run.kbrel_version,
+        created=run.created,
+        versions=run.environment,
+        model=run.model,
+        settings=run.settings,
+        cases=cases,
+        helpers=run.helpers,
+    )
+
+
+def _case(key: str, figures: Mapping[str, float | None]) -> CaseResult:
+    """Return a case of which only figures are known; its key has a suite, or none in a paper."""
+    suite, _, case_id = key.rpartition("::")
+    name, _, rest = case_id.partition("[")
+    probe, slice_name = probe_named(name), rest.removesuffix("]")
+    other: CaseKind = "pooled" if name == "pooled" else "test"
     return CaseResult(
         id=case_id,
         suite=suite,
-        probe=kind if probe is None else probe.name,
+        probe=probe.name if probe else other,
         slice=slice_name,
-        label=label,
-        verdict="invalid" if invalid else "pass",
-        n=n,
+        verdict="pass",
+        n=0,
         metrics=tuple(
             MetricValue(
                 name=name,
@@ -103,142 +206,8 @@ def case_of(
             )
             for name, value in figures.items()
         ),
-        aggregate=is_pooled if probe is None else probe.is_overall(slice_name),
-        settings=settings,
+        aggregate=probe.is_overall(slice_name) if probe else name == "pooled",
     )
-
-
-@record
-class FigureTable:
-    """One case that at least two models have: a row a metric, a value a model.
-
-    ``differing`` are, in words, the settings and judges in which their runs differ; ``label`` is that of the
-    relation that the case is about, empty where it is not known.
-    """
-
-    case: str
-    rows: tuple[tuple[str, tuple[float | None, ...]], ...]
-    differing: str = ""
-    label: str = ""
-
-    @property
-    def title(self) -> str:
-        """The case with its label: ``monitor[P176 manufacturer]``."""
-        return (
-            f"{self.case.removesuffix(']')} {self.label}]" if self.label else self.case
-        )
-
-
-def read_models(sources: Sequence[str], rootdir: Path) -> tuple[ComparedModel, ...]:
-    """Read all models that ``sources`` name; names below ``published/`` may be folders or patterns.
-
-    Raises ``KbrelError`` where one cannot be read, or when there are fewer than two.
-    """
-    read = [model for source in sources for model in _read(source, rootdir)]
-    # One that stands in a folder named beside it is one model.
-    models = list({model.name: model for model in read}.values())
-    if len(models) == 1 and len(sources) > 1:
-        raise KbrelError(
-            f"{models[0].name}: found more than once; allowed: two or more different models or runs"
-        )
-    if len(models) < 2:
-        raise KbrelError(
-            f"found {len(models)} model to compare; allowed: two or more, each {ALLOWED}"
-        )
-    return tuple(models)
-
-
-def _read(source: str, rootdir: Path) -> list[ComparedModel]:
-    if is_published(source):
-        return _read_published(source, rootdir)
-    path = Path(source).expanduser()
-    if path.is_file() or (path / REPORT).is_file():
-        return [_recorded(source, path, read_report(path), "report")]
-    allowed = f"a report folder, or {WRITTEN}"
-    folder = find_baseline(source, rootdir, allowed=allowed, others=runs_beside(path))
-    return [_recorded(source, folder / META, read_meta(folder, oldest=1), "baseline")]
-
-
-def _read_published(source: str, rootdir: Path) -> list[ComparedModel]:
-    names = published_names(search_path(rootdir))
-    pattern = source.rstrip("/")
-    chosen = [
-        name
-        for name in names
-        if fnmatch.fnmatchcase(name, pattern) or name.startswith(f"{pattern}/")
-    ]
-    models = []
-    for name in chosen or [source]:
-        baseline = read_baseline(name, rootdir)
-        settings = dict(baseline.settings)
-        about = ", ".join(value for value in settings.values() if value)
-        cases: dict[Key, CaseResult] = {}
-        for case in baseline.cases.values():
-            if isinstance(case, PublishedCase):
-                figures = {figure.name: figure.value for figure in case.figures}
-                cases["", case.id] = case_of(("", case.id), figures)
-        spec = settings.get("model", "")
-        models.append(
-            ComparedModel(
-                name=name,
-                about=f"{about}: {baseline.paper}",
-                cases=cases,
-                setting=settings.get("setting", ""),
-                spec=spec,
-                parameters=size_in(spec),
-                family=family_of(spec),
-            )
-        )
-    return models
-
-
-def _recorded(
-    source: str, path: Path, data: dict[str, Any], kind: str
-) -> ComparedModel:
-    """Return the model of a report, or of a baseline's ``meta.json``, as ``kind`` says."""
-    try:
-        if kind == "report":
-            entries = {str(case["id"]): case for case in data["cases"]}
-            model, settings = data["model"] or {"spec": "no model"}, data["settings"]
-        else:
-            entries = {**data["cases"], **data.get("aggregates", {})}
-            model, settings = data["model"], data.get("settings", {})
-        if twice := [
-            key for key, times in Counter(map(_key, entries)).items() if times > 1
-        ]:
-            suite, case_id = min(twice)
-            raise KbrelError(
-                f"{path}: two suites of the same file name, {suite}, have the case {case_id}; allowed: runs "
-                "whose suites have names of their own"
-            )
-        spec = str(model.get("name") or model["spec"])
-        return ComparedModel(
-            name=source,
-            about=f"{spec}, {data['created']}, pytest-kbrel {data['kbrel_version']}",
-            cases={
-                _key(key): case_of(
-                    _key(key),
-                    {
-                        # A report has the whole record of a figure, a baseline its value.
-                        name: _number(figure["value"] if kind == "report" else figure)
-                        for name, figure in entry["metrics"].items()
-                    },
-                    n=_count(entry.get("n")),
-                    invalid=entry.get("verdict") == "invalid",
-                    label=str(entry.get("label") or ""),
-                    settings=string_pairs(entry.get("settings", {})),
-                )
-                for key, entry in entries.items()
-            },
-            settings=string_pairs(settings),
-            spec=spec,
-            parameters=_count(model.get("parameters")),
-            family=family_of(spec, str(model.get("architecture", ""))),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise KbrelError(
-            f"{path}: is no whole {kind}: {type(error).__name__}: {error}; allowed: {ALLOWED}"
-        ) from None
 
 
 def size_in(name: str) -> int:
@@ -257,224 +226,101 @@ def family_of(spec: str, architecture: str = "") -> str:
     name = PurePath(spec).name
     if not _SIZE.search(name):
         return architecture or name
-    return (
-        re.sub(r"[-_ .]{2,}", "-", _SIZE.sub("", name).replace("()", ""))
-        .strip("-_ .")
-        .lower()
-        or name
-    )
+    without = re.sub(r"[-_ .]{2,}", "-", _SIZE.sub("", name).replace("()", ""))
+    return without.strip("-_ .").lower() or name
 
 
-def string_pairs(settings: Mapping[str, Any]) -> Pairs:
-    """Return a JSON object as pairs of strings, sorted by key."""
-    return tuple(sorted((str(name), str(value)) for name, value in settings.items()))
-
-
-def probe_and_slice(case_id: str) -> tuple[Probe | None, str]:
-    """Return the probe and the slice that a case's id names; ``None`` for a case of no probe."""
-    name, _, rest = case_id.partition("[")
-    return probe_named(name), rest.removesuffix("]")
-
-
-def _key(nodeid: str) -> Key:
-    suite, _, case_id = nodeid.rpartition("::")
-    return PurePath(suite).name, case_id
-
-
-def _count(value: object) -> int:
-    """Return a number of things, 0 where none is stated that there can be."""
-    return (
-        value
-        if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST
-        else 0
-    )
-
-
-def _number(value: object) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{value!r} is no figure")
-    return float(value)
-
-
-def figure_tables(models: Sequence[ComparedModel]) -> tuple[FigureTable, ...]:
-    """Return the figures that at least two models have, case by case.
-
-    Raises ``KbrelError`` when there are none.
-    """
-    named = _named(models)
-    labels: dict[str, str] = {}
-    for model in models:
-        for (_, case_id), of in model.cases.items():
-            labels[case_id] = labels.get(case_id) or of.label
-    tables = []
-    for case in dict.fromkeys(case for of in named for case in of):
-        figures = [of.get(case, {}) for of in named]
-        # The number of models that have a figure, in the order in which they name them.
-        counts = Counter(
-            name for of in figures for name, value in of.items() if value is not None
-        )
-        shared = [name for name, models_with in counts.items() if models_with > 1]
-        # Some never stand without others, though only one of the models has these.
-        shared += [beside for name in shared for beside in BESIDE.get(name, ())]
-        rows = [
-            (name, tuple(of.get(name) for of in figures))
-            for name in counts
-            if name in shared
-        ]
-        if rows:
-            tables.append(
-                FigureTable(
-                    case=case,
-                    rows=tuple(rows),
-                    differing=_differing(models, case),
-                    label=labels.get(case.rpartition("::")[2], ""),
-                )
-            )
-    if not tables:
-        raise KbrelError(
-            f"no figure is in two of {', '.join(model.name for model in models)}; "
-            "allowed: models with cases of the same names"
-        )
-    return tuple(tables)
-
-
-def run_settings(models: Sequence[ComparedModel]) -> tuple[str, ...]:
-    """Return for each model, in words, those settings of its run that can change figures and are not alike.
-
-    The text is empty for a paper's models, which have no settings.
-    """
-    runs = [dict(model.settings) for model in models]
-    differing = [
-        name
-        for name in _CHANGING
-        if len({settings.get(name, "") for settings in runs if settings}) > 1
+def case_rows(sides: Sequence[Side]) -> tuple[CaseRow, ...]:
+    """Return every case of any of the models, called by its id, and by its suite where a model has it in two."""
+    ids = [Counter(case.id for case in side.results.values()) for side in sides]
+    twice = {id_ for of in ids for id_, times in of.items() if times > 1}
+    named = [
+        {key if case.id in twice else case.id: case for key, case in of.results.items()}
+        for of in sides
     ]
     return tuple(
-        ", ".join(f"{name} {settings.get(name) or 'none'}" for name in differing)
-        if settings
-        else ""
-        for settings in runs
+        CaseRow(
+            name=name,
+            results=tuple(of.get(name) for of in named),
+        )
+        for name in dict.fromkeys(name for of in named for name in of)
     )
 
 
-def _differing(models: Sequence[ComparedModel], case: str) -> str:
-    """Return in words how the runs that have a case differ in its suite, settings and judge."""
-    case_id = case.rpartition("::")[2]
-    values: dict[str, dict[str, None]] = {"suites": {}}
-    judges: dict[str, None] = {}
-    for model in models:
-        for (suite, own_id), of in model.cases.items():
-            # A paper says nothing of how its cases were asked.
-            if suite and own_id == case_id and case in (case_id, f"{suite}::{case_id}"):
-                judges[dict(model.settings).get("judge", "")] = None
-                for name, value in (("suites", suite), *of.settings):
-                    values.setdefault(name, {})[value] = None
-    probe, _ = probe_and_slice(case_id)
-    if probe is None or probe.judged:
-        values["judges"] = judges
-    return "; ".join(
-        f"{name} {', '.join(them)}" for name, them in values.items() if len(them) > 1
-    )
-
-
-def twins(models: Sequence[ComparedModel]) -> tuple[int, ...]:
-    """Return for each model the number (from 1) of the first one with the same figures in all cases, or 0."""
-    of = [(model.setting, model.figures) for model in models]
-    return tuple((of.index(own) + 1) % (at + 1) for at, own in enumerate(of))
-
-
-def correlated_points(models: Sequence[ComparedModel]) -> tuple[Scatter, ...]:
-    """Return the figures that are correlated over the models, with their points; twins are one model.
+def correlated(sides: Sequence[Side], rows: Iterable[CaseRow]) -> tuple[Scatter, ...]:
+    """Return the figures that are correlated over the models, with their points.
 
     Seen and unseen slices of one group and setting are one, as over the slices of a run. What a paper prints
     of a case in several prompt settings is correlated within each of them, and the setting named: a model
-    in three settings is not three models. Pairs of figures that fewer than two models have are left out.
+    in three settings is not three models, and neither is one whose figures are another's. Pairs of figures
+    that fewer than two models have are left out.
     """
-    points = [
-        {} if twin else joined(_placed(of))
-        for of, twin in zip(_named(models), twins(models), strict=True)
-    ]
-    rows = []
+    rows = list(rows)
+    points, seen = [], []
+    for at, side in enumerate(sides):
+        cases = [(row.name, case) for row in rows if (case := row.results[at])]
+        own = side.setting, [(name, _values(case)) for name, case in cases]
+        points.append({} if own in seen else joined(_placed(cases)))
+        seen.append(own)
+    scatters = []
     for key in dict.fromkeys(key for of in points for key in of):
         suite, probe, name = key
         within = f"{suite}::{probe}[{name}]" if suite else f"{probe}[{name}]"
-        having = [
-            model.setting for of, model in zip(points, models, strict=True) if key in of
-        ]
+        pairs = list(zip(points, sides, strict=True))
+        having = [side.setting for of, side in pairs if key in of]
         # One that is empty where no model has any.
-        settings = tuple(dict.fromkeys(filter(None, having))) or ("",)
+        settings = list(dict.fromkeys(filter(None, having))) or [""]
         for setting in settings:
             # Over all slices a run without slices is one model in whatever setting.
             of_models = {
-                at: of.get(key, {})
-                for at, (of, model) in enumerate(zip(points, models, strict=True))
-                if model.setting in ("", setting) and of
+                number: of.get(key, {})
+                for number, (of, side) in enumerate(pairs, start=1)
+                if side.setting in ("", setting) and of
             }
-            label = f"{within}, {setting}" if len(settings) > 1 else within
-            rows += [
-                Scatter(
-                    within=label,
-                    whole=PROBES[probe].is_overall(name)
-                    or len(PROBES[probe].kinds) > 1,
-                    pearson=pearson,
-                    spearman=spearman,
-                    points=tuple(
-                        (at + 1, x, y)
-                        for at, of in of_models.items()
-                        if (x := of.get(pearson.x)) is not None
-                        and (y := of.get(pearson.y)) is not None
-                    ),
-                )
-                for pearson, spearman in correlations(
-                    probe, list(of_models.values()), over="models"
-                )
-                if pearson.n > 1
-            ]
-    return tuple(rows)
+            for pearson, spearman in correlations(
+                probe, list(of_models.values()), over="models"
+            ):
+                xy = [
+                    (number, of.get(pearson.x), of.get(pearson.y))
+                    for number, of in of_models.items()
+                ]
+                if pearson.n > 1:
+                    scatters.append(
+                        Scatter(
+                            within=f"{within}, {setting}" if settings[1:] else within,
+                            whole=PROBES[probe].is_overall(name)
+                            or len(PROBES[probe].kinds) > 1,
+                            pearson=pearson,
+                            spearman=spearman,
+                            points=tuple(
+                                (number, x, y)
+                                for number, x, y in xy
+                                if x is not None and y is not None
+                            ),
+                        )
+                    )
+    return tuple(scatters)
 
 
-def case_names(models: Iterable[ComparedModel]) -> dict[Key, str]:
-    """Return what each case of the models is called: its id, with the suite where a model has it in two."""
-    models = list(models)
-    twice = set()
-    for model in models:
-        ids = Counter(case_id for _, case_id in model.cases)
-        twice |= {case_id for case_id, times in ids.items() if times > 1}
-    return {
-        (suite, case_id): f"{suite}::{case_id}"
-        if suite and case_id in twice
-        else case_id
-        for model in models
-        for suite, case_id in model.cases
-    }
+def _values(case: CaseResult) -> dict[str, float | None]:
+    return {value.name: value.value for value in case.metrics}
 
 
-def _named(models: Sequence[ComparedModel]) -> list[dict[str, Figures]]:
-    """Return each model's cases by name."""
-    names = case_names(models)
-    return [
-        {names[key]: figures for key, figures in model.figures.items()}
-        for model in models
-    ]
+def _placed(
+    cases: Sequence[tuple[str, CaseResult]],
+) -> Iterator[tuple[str, ProbeName, str, dict[str, float | None]]]:
+    """Yield the suite, probe and slice of cases by name, with their figures.
 
-
-def _placed(cases: Mapping[str, Figures]) -> list[tuple[str, ProbeName, str, Figures]]:
-    placed = []
-    for case, figures in cases.items():
-        suite, case_id = _key(case)
-        probe, slice_name = probe_and_slice(case_id)
-        if probe is not None:
-            placed.append((suite, probe.name, slice_name, figures))
-    # Seen and unseen slices of one setting are one point, which has the figures over both.
+    Figures over both kinds of slice are left out where there are those of the slices, which make one point.
+    """
     several = {
-        probe
-        for _, probe, of, _ in placed
-        if len(PROBES[probe].kinds) > 1 and not PROBES[probe].is_overall(of)
+        case.probe
+        for _, case in cases
+        if not case.aggregate
+        and (probe := probe_named(case.probe))
+        and len(probe.kinds) > 1
     }
-    return [
-        one
-        for one in placed
-        if one[1] not in several or not PROBES[one[1]].is_overall(one[2])
-    ]
+    for name, case in cases:
+        probe = probe_named(case.probe)
+        if probe and not (case.aggregate and probe.name in several):
+            yield name.rpartition("::")[0], probe.name, case.slice, _values(case)

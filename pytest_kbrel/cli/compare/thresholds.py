@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_kbrel.bounds import FIGURE, Bounds
 from pytest_kbrel.catalogue.metrics import Metric
 from pytest_kbrel.catalogue.rules import GATE_RULES
+from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.facts.located import Node, read_document, unknown
-from pytest_kbrel.foreign import ONE_TASK, ScoredCase, names_metric
+from pytest_kbrel.foreign import ONE_TASK, names_metric
 from pytest_kbrel.records import Gate, Rule, record
 from pytest_kbrel.suites.gates import merged_gates, metric_gates
 
 _TEXT = re.compile("(?:within:)?([^:,]+)(?:,beyond:([^:,]+))?")
 _BOUND = Bounds(0, FIGURE, whole=False)
-
-
-def threshold(rule: Rule, text: str) -> Gate:
-    """Read the gate that a flag demands of every metric; raises ``ValueError`` with what is allowed.
-
-    The text is ``0.05`` or ``within:0.08,beyond:0.02``.
-    """
-    written = _TEXT.fullmatch(text)
-    if written is None:
-        raise ValueError(f"found {text!r}; allowed: NUMBER or within:N,beyond:N")
-    allowed = GATE_RULES[rule]
-    bounds = Bounds(0, 1, whole=False) if allowed.ratio else _BOUND
-    within = bounds.number(written[1])
-    beyond = bounds.number(written[2]) if written[2] else None
-    if beyond is not None and within and allowed.allows_more * (within - beyond) <= 0:
-        raise ValueError(f"found {text!r}; allowed: beyond allows less than within")
-    return Gate(metric="", rule=rule, bound=within, beyond=beyond)
 
 
 @record
@@ -53,24 +37,21 @@ class Demands:
 
     def gates(self, case: str, metric: Metric) -> tuple[Gate, ...]:
         """Return the gates on a metric of a case; raises ``SuiteError`` where the file has a wrong one."""
-        gates = tuple(
-            dataclasses.replace(gate, metric=metric.name) for gate in self.thresholds
-        )
+        gates = tuple(replace(gate, metric=metric.name) for gate in self.thresholds)
         for name in dict.fromkeys((ONE_TASK, case)):
             # The shorter name of a metric is the more general one.
-            for key, entry in sorted(
-                self.by_case.get(name, {}).items(), key=lambda item: len(item[0])
-            ):
+            entries = self.by_case.get(name, {})
+            for key in sorted(entries, key=len):
                 if names_metric(key, metric.name):
-                    gates = merged_gates(gates, metric_gates(entry, metric))
+                    gates = merged_gates(gates, metric_gates(entries[key], metric))
         return gates
 
-    def check_names(self, runs: Iterable[Mapping[str, ScoredCase]]) -> None:
+    def check_names(self, runs: Iterable[Mapping[str, Iterable[str]]]) -> None:
         """Raise ``SuiteError`` where the file names a case or a metric that no run has."""
         metrics: dict[str, dict[str, None]] = {}
         for run in runs:
             for name, scored in run.items():
-                metrics.setdefault(name, {}).update(dict.fromkeys(scored.tables))
+                metrics.setdefault(name, {}).update(dict.fromkeys(scored))
         metrics[ONE_TASK] = {one: None for of in metrics.values() for one in of}
         for case, entries in self.by_case.items():
             for key, entry in entries.items():
@@ -82,13 +63,46 @@ class Demands:
                     )
 
 
-def read_gate_file(path: Path) -> Mapping[str, Mapping[str, Node]]:
-    """Read ``{CASE: {METRIC: {RULE: NUMBER}}}``; raises ``SuiteError`` where it has another shape."""
-    cases = {}
-    for case, entry in read_document(path).mapping("a file of gates").items():
-        cases[case] = entry.mapping(f"gates of the case {case}")
-        if not cases[case]:
+def read_demands(
+    max_drop: str | None, recovery: str | None, file: Path | None
+) -> Demands:
+    """Read what the flags say; raises ``KbrelError`` with what is allowed.
+
+    The file has ``{CASE: {METRIC: {RULE: NUMBER}}}``.
+    """
+    stated: tuple[tuple[Rule, str | None], ...] = (
+        ("max_drop", max_drop),
+        ("recovery", recovery),
+    )
+    thresholds = tuple(
+        _threshold(rule, text) for rule, text in stated if text is not None
+    )
+    by_case = {}
+    document = read_document(file).mapping("a file of gates") if file else {}
+    for case, entry in document.items():
+        by_case[case] = entry.mapping(f"gates of the case {case}")
+        if not by_case[case]:
             raise entry.error(
                 f"the case {case} has no gate; allowed: {{METRIC: {{recovery: 0.95}}}}"
             )
-    return cases
+    return Demands(thresholds=thresholds, by_case=by_case)
+
+
+def _threshold(rule: Rule, text: str) -> Gate:
+    """Read the gate that a flag demands of every metric, ``0.05`` or ``within:0.08,beyond:0.02``."""
+    allowed = GATE_RULES[rule]
+    bounds = Bounds(0, 1, whole=False) if allowed.ratio else _BOUND
+    try:
+        if not (written := _TEXT.fullmatch(text)):
+            raise ValueError(f"found {text!r}; allowed: NUMBER or within:N,beyond:N")
+        within = bounds.number(written[1])
+        beyond = bounds.number(written[2]) if written[2] else None
+        if (
+            beyond is not None
+            and within
+            and allowed.allows_more * (within - beyond) <= 0
+        ):
+            raise ValueError(f"found {text!r}; allowed: beyond allows less than within")
+    except ValueError as error:
+        raise KbrelError(f"--{rule.replace('_', '-')}: {error}") from None
+    return Gate(metric="", rule=rule, bound=within, beyond=beyond)

@@ -268,33 +268,25 @@ class Ids:
         fact = row.fact
         if fact is None:
             return row
-        content = _digest(
-            "\0".join(
-                (fact.relation, fact.subject, fact.object or "", fact.question or "")
-            )
-        )
+        content = hash((fact.relation, fact.subject, fact.object, fact.question))
         first = self._first.get(content)
-        if first is None and row.given and _digest(fact.id) in self._taken:
+        if first is None and row.given and hash(fact.id) in self._taken:
             message = f"id {fact.id!r} stands twice, for facts that differ; allowed: an id for each fact"
             error = SuiteError(message, row.path, row.line)
             return dataclasses.replace(row, fact=None, error=error)
         free = self._free(fact.id)
         self._first.setdefault(content, free)
-        self._taken.add(_digest(free))
+        self._taken.add(hash(free))
         if first is None and free == fact.id:
             return row
         fact = dataclasses.replace(fact, id=free, duplicate_of=first or "")
         return dataclasses.replace(row, fact=fact)
 
     def _free(self, wanted: str) -> str:
-        if _digest(wanted) not in self._taken:
+        if hash(wanted) not in self._taken:
             return wanted
         number = self._last.get(wanted, 1) + 1
-        while _digest(f"{wanted}#{number}") in self._taken:
+        while hash(f"{wanted}#{number}") in self._taken:
             number += 1
         self._last[wanted] = number
         return f"{wanted}#{number}"
-
-
-def _digest(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.located import describe, json_value, located, read_text, unknown
+from pytest_kbrel.facts.located import describe, json_value, unknown
 from pytest_kbrel.facts.readers.base import (
     Relations,
     Row,
@@ -23,7 +22,6 @@ from pytest_kbrel.facts.readers.streams import Element, elements
 from pytest_kbrel.records import BUCKETS
 
 FORM = 'a Head-to-Tail file is {"head": [[entity, template, question, answer], ...], "torso": ..., "tail": ...}'
-_TEMPLATES = "*question_templates.json"
 _NAMES = ("name", "title", "label", "key", "id")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # The domains of section 2 of the paper, by what an entity looks like.
@@ -37,14 +35,8 @@ _DOMAINS = (
 def read_head_to_tail(path: Path, relations: Relations) -> Iterator[Row]:
     """Read a file; each fact has the bucket it stands in, and no popularity.
 
-    A template is a relation, its domain ``open``, ``movie``, ``book`` or ``academics``. Where a file of
-    question templates lies in the same folder, they become the relations' frames.
+    A template is a relation, its domain ``open``, ``movie``, ``book`` or ``academics``.
     """
-    frames = {
-        key: text
-        for file in sorted(path.parent.glob(_TEMPLATES))
-        for key, text in templates(file)
-    }
     names: dict[str, str] = {}
 
     def fact(element: Element) -> Mapping[str, Any]:
@@ -56,9 +48,7 @@ def read_head_to_tail(path: Path, relations: Relations) -> Iterator[Row]:
         entity, template = value[0], clean("template", value[1])
         subject = _subject(entity)
         if template not in names:
-            names[template] = _add_relation(
-                template, _domain(entity), relations, frames
-            )
+            names[template] = _add_relation(template, _domain(entity), relations)
         return {
             "relation": names[template],
             "subject": subject,
@@ -68,22 +58,6 @@ def read_head_to_tail(path: Path, relations: Relations) -> Iterator[Row]:
         }
 
     return rows(path, _numbered(path), fact, dataset="head-to-tail")
-
-
-def templates(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield template and frame of a file ``{template: question with one "_"}``."""
-    form = f'{path.name} is {{template: "question with one _ for the subject", ...}}'
-    with located(path):
-        value = json_value(read_text(path), form)
-        if not isinstance(value, dict):
-            raise ValueError(f"found {describe(value)}; {form}")
-        for key, text in value.items():
-            question = clean(key, text)
-            if question.count("_") != 1:
-                raise ValueError(
-                    f"{key!r} must have '_' exactly once, found {question!r}; {form}"
-                )
-            yield key, question.replace("_", "[X]")
 
 
 def _numbered(path: Path) -> Iterator[tuple[int, Element | SuiteError]]:
@@ -128,9 +102,7 @@ def _domain(entity: Any) -> str:
     )
 
 
-def _add_relation(
-    template: str, domain: str, relations: Relations, frames: Mapping[str, str]
-) -> str:
+def _add_relation(template: str, domain: str, relations: Relations) -> str:
     # The last part of an IRI, and all of it where another template has taken that.
     last = re.split(r"[/#]", template.strip("<>"))[-1]
     if not re.search("[A-Za-z]", last):
@@ -138,9 +110,4 @@ def _add_relation(
     name = relation_id(last)
     if name in relations:
         name = relation_id(template.strip("<>").split("//")[-1])
-    relations.add(name, _HUMP.sub(" ", last).replace("_", " ").lower(), domain)
-    if template in frames:
-        relations[name] = dataclasses.replace(
-            relations[name], frames=(frames[template],)
-        )
-    return name
+    return relations.add(name, _HUMP.sub(" ", last).replace("_", " ").lower(), domain)

@@ -242,7 +242,6 @@ _RANGE = re.compile(
     re.IGNORECASE,
 )
 _ANSWER_TYPE = re.compile(r"'answer_type': '(?P<kind>[^']*)'")
-_OTHER = re.compile(r"\s*\(or (?P<other>[^()]+)\)\s*\.?$")
 _NUMBER = re.compile(
     r"(?P<sign>[-−–]?)\s*[$€£¥₹]?\s*(?P<digits>\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)"
     r"(?:\s*(?P<scale>k|thousand|million|bn|billion|trillion)\b)?",
@@ -264,7 +263,7 @@ def read_simpleqa(path: Path, relations: Relations) -> Iterator[Row]:
     SimpleQA has the columns ``metadata``, ``problem`` and ``answer``; the verified one ``original_index``,
     ``problem``, ``answer``, ``topic``, ``answer_type`` and others. A note behind an answer, such as
     "(acceptable range: anything between 118 and 122)", becomes the fact's ``answer_range``, unless an end has
-    more numbers than one (feet and inches, dates); "(or X)" becomes an alias.
+    more numbers than one (feet and inches, dates).
     """
     source = _pieces(path, ",", "SimpleQA", "problem", "answer")
     return rows(path, source, partial(_simpleqa_fact, relations=relations))
@@ -287,9 +286,6 @@ def _simpleqa_fact(value: Mapping[str, Any], relations: Relations) -> Mapping[st
     named = _ANSWER_TYPE.search(str(value.get("metadata", "")))
     kind = named["kind"] if named else value.get("answer_type")
     answer, bounds = _ranged(clean("answer", value["answer"]))
-    other = _OTHER.search(answer)
-    if other:
-        answer = answer[: other.start()]
     if not answer:
         raise ValueError(
             f"'answer' must say more than what else is right, found {describe(value['answer'])}"
@@ -300,7 +296,6 @@ def _simpleqa_fact(value: Mapping[str, Any], relations: Relations) -> Mapping[st
         ),
         "dataset": name,
         "id": value.get("original_index"),
-        "aliases": [other["other"]] if other else [],
         "answer_type": answer_type(kind),
         "answer_range": bounds,
     }

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.chat import ChatTemplate
@@ -164,7 +163,7 @@ def check_prompts(
     yield Finding(
         part="tokenizer",
         state=", ".join(state),
-        note=fast_note(spec, tokenizer) or regex_note(spec, tokenizer),
+        note=regex_note(spec, tokenizer),
     )
     sample = encoder.rendered(GenerateRequest(prompt=_SAMPLE, max_new_tokens=1))
     yield Finding(
@@ -245,14 +244,4 @@ def regex_note(spec: ModelSpec, tokenizer: Any) -> str:
     return (
         "warning: transformers takes this tokenizer for one of Mistral's with a wrong pattern, which makes other "
         "tokens than the model was trained with; model-args fix_mistral_regex=True mends it, False keeps it"
-    )
-
-
-def fast_note(spec: ModelSpec, tokenizer: Any) -> str:
-    """Return a note if a tokenizer is a fast one though another was asked for; empty otherwise."""
-    if spec.use_fast_tokenizer or not tokenizer.is_fast:
-        return ""
-    return (
-        "model-args: use_fast_tokenizer=False is not used: transformers "
-        f"{transformers.__version__} has only a fast tokenizer for this checkpoint"
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.checkpoint.spec import ModelSpec
+from pytest_kbrel.models.checkpoint.spec import ModelSpec, importing
 from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.records import Request, ScoreRequest
 
@@ -20,13 +19,9 @@ class TokenizerCounter(TokenCounter):
     exact = True
 
     def __init__(self, spec: ModelSpec) -> None:
-        try:
+        with importing(spec):
             from pytest_kbrel.models.checkpoint.fingerprint import tokenizer_digest
             from pytest_kbrel.models.checkpoint.outline import load_outline
-        except ImportError as error:
-            raise ModelError(
-                f"loading {spec.text}: torch or transformers does not import: {error}"
-            ) from None
         _, self._encoder = load_outline(spec, again=True)
         if spec.is_local:
             self.tokenizer_digest = tokenizer_digest(

@@ -35,10 +35,9 @@ def answer_probability(
     """
     if not values:
         return None, None
-    text = [
-        min(value, 1.0)
-        for value in (values[:-1] if ended and len(values) > 1 else values)
-    ]
+    text = [min(value, 1.0) for value in values]
+    if ended and len(text) > 1:
+        text.pop()
     return round(math.fsum(text) / len(text), 6), round(text[0], 6)
 
 
@@ -123,12 +122,13 @@ class Endings:
         probability.
         """
         mean = first = None
-        if request.num_beams == 1:
+        greedy = request.num_beams == 1
+        if greedy:
             steps = steps[: len(text.token_ids)]
         values = [value for _, value, _ in steps]
         if not all(map(math.isfinite, values)):
             return Failed(error="not a number among the model's logits")
-        if request.num_beams == 1:
+        if greedy:
             mean, first = answer_probability(values, ended=text.finish == "stop")
         records = [
             Step(
@@ -196,15 +196,16 @@ def greedy_settings(model: Any, tokenizer: Any) -> GenerationConfig:
     Its sampling, penalties and forced tokens would make two checkpoints incomparable.
     """
     own, config = model.generation_config, model.config.get_text_config(decoder=True)
+    ends = (own.eos_token_id, config.eos_token_id, tokenizer.eos_token_id)
     eos = sorted(
-        _ids(own.eos_token_id)
-        | _ids(config.eos_token_id)
-        | _ids(tokenizer.eos_token_id)
+        {n for end in ends for n in ([end] if isinstance(end, int) else end or ())}
     )
     # A tokenizer may have a padding token that the embedding has no row for.
     rows = vocabulary_of(model)
     pads = (tokenizer.pad_token_id, own.pad_token_id, *eos, 0)
     start = own.decoder_start_token_id
+    if start is None:
+        start = getattr(config, "decoder_start_token_id", None)
     return GenerationConfig(
         do_sample=False,
         num_beams=1,
@@ -214,14 +215,8 @@ def greedy_settings(model: Any, tokenizer: Any) -> GenerationConfig:
         eos_token_id=eos or None,
         pad_token_id=next(pad for pad in pads if pad is not None and pad < rows),
         bos_token_id=own.bos_token_id,
-        decoder_start_token_id=getattr(config, "decoder_start_token_id", None)
-        if start is None
-        else start,
+        decoder_start_token_id=start,
     )
-
-
-def _ids(value: int | Sequence[int] | None) -> set[int]:
-    return set() if value is None else {value} if isinstance(value, int) else set(value)
 
 
 def vocabulary_of(model: Any) -> int:

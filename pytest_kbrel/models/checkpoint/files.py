@@ -77,9 +77,12 @@ def check_contents(folder: Path, *, gguf_file: str = "") -> dict[str, str]:
     tensor that is in two shards, or in another than the index says.
     """
     for file in tokenizer_files(folder):
-        refuse_pointer(file)
+        beginning_of(file)
     if gguf_file:
-        check_gguf(folder / gguf_file)
+        if (begin := beginning_of(folder / gguf_file)[:4]) != b"GGUF":
+            raise ModelError(
+                f"{folder / gguf_file}: no GGUF file: it begins with {begin!r}; allowed: b'GGUF'"
+            )
         return {}
     formats: dict[str, str] = {}
     places = _weight_map(folder)
@@ -97,7 +100,7 @@ def check_contents(folder: Path, *, gguf_file: str = "") -> dict[str, str]:
 def read_config(folder: Path) -> dict[str, Any]:
     """Return config.json as a dict; raise :class:`ModelError` when it is not a JSON object."""
     file = folder / "config.json"
-    refuse_pointer(file)
+    beginning_of(file)
     try:
         config = read_json(file)
     except (OSError, ValueError) as error:
@@ -187,11 +190,8 @@ def _names(folder: Path, *patterns: str) -> list[str]:
 
 def tokenizer_files(folder: Path) -> tuple[Path, ...]:
     """Return the vocabulary files in ``folder``, sorted by name."""
-    return tuple(
-        sorted(
-            {p for name in _TOKENIZER_FILES for p in folder.glob(name) if p.is_file()}
-        )
-    )
+    names = set(_names(folder, *_TOKENIZER_FILES))
+    return tuple(folder / name for name in sorted(names) if (folder / name).is_file())
 
 
 def tokenizer_settings(folder: Path) -> dict[str, Any]:
@@ -238,34 +238,38 @@ def effective_config(config: dict[str, Any]) -> dict[str, Any]:
 
 def _gguf_hint(folder: Path) -> str:
     names = _names(folder, "*.gguf")
-    if not names:
-        return ""
-    return f"; for GGUF weights add model-args gguf_file={names[0]}"
+    return f"; for GGUF weights add model-args gguf_file={names[0]}" if names else ""
 
 
 def _listing(folder: Path) -> str:
     names = _names(folder, "*")
-    return (
-        ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-        or "nothing"
-    )
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    return ", ".join(names[:6]) + more or "nothing"
 
 
 # What a clone without Git LFS has in place of each large file.
 _POINTER = b"version https://git-lfs.github.com/spec/"
 # The safetensors library reads no longer header, in bytes.
 _LONGEST_HEADER = 100_000_000
-_METADATA = "__metadata__"
 _CHUNK = 2**22
 
 
-def refuse_pointer(file: Path) -> None:
-    """Raise :class:`ModelError` for a Git LFS pointer in place of the file, or an unreadable file."""
-    if _begin(file).startswith(_POINTER):
+def beginning_of(file: Path) -> bytes:
+    """Return the first bytes of a file.
+
+    Raises :class:`ModelError` for a Git LFS pointer in place of the file, or an unreadable file.
+    """
+    try:
+        with file.open("rb") as stream:
+            beginning = stream.read(64)
+    except OSError as error:
+        raise ModelError(f"{file}: cannot be read: {error.strerror}") from None
+    if beginning.startswith(_POINTER):
         raise ModelError(
             f"{file}: this is a Git LFS pointer, the note on a file that was not fetched; 'git lfs pull' in "
             "its repository fetches it"
         )
+    return beginning
 
 
 def check_safetensors(file: Path) -> list[tuple[str, range]]:
@@ -273,21 +277,22 @@ def check_safetensors(file: Path) -> list[tuple[str, range]]:
 
     Raises :class:`ModelError` unless the file is a complete safetensors file.
     """
-    refuse_pointer(file)
-    begin, size = _begin(file), file.stat().st_size
-    length = int.from_bytes(begin[:8], "little")
+    beginning, size = beginning_of(file), file.stat().st_size
+    length = int.from_bytes(beginning[:8], "little")
     if size < 8 or length > _LONGEST_HEADER:
         raise ModelError(
-            f"{file}: no safetensors file: its {size} bytes begin with {begin[:16]!r}"
+            f"{file}: no safetensors file: its {size} bytes begin with {beginning[:16]!r}"
         )
-    if length > size - 8:
-        raise ModelError(_cut(file, size, f"a header of {length} bytes"))
-    with file.open("rb") as stream:
-        stream.seek(8)
-        tensors = _tensors(file, stream.read(length), 8 + length)
-    needed = max((place.stop for _, place in tensors), default=8 + length)
+    tensors, needed = [], 8 + length
+    what = f"a header of {length} bytes"
+    if needed <= size:
+        tensors = _tensors(file, length)
+        needed = max((place.stop for _, place in tensors), default=needed)
+        what = f"{needed} bytes by its header"
     if size < needed:
-        raise ModelError(_cut(file, size, f"{needed} bytes by its header"))
+        raise ModelError(
+            f"{file}: the safetensors are cut short: the file has {size} bytes and needs {what}; copy it again"
+        )
     if size > needed:
         raise ModelError(
             f"{file}: no whole safetensors file: it has {size} bytes, and by its header {needed}"
@@ -295,42 +300,23 @@ def check_safetensors(file: Path) -> list[tuple[str, range]]:
     return tensors
 
 
-def check_gguf(file: Path) -> None:
-    """Raise :class:`ModelError` unless a file begins as a GGUF file does."""
-    refuse_pointer(file)
-    if (begin := _begin(file)[:4]) != b"GGUF":
-        raise ModelError(
-            f"{file}: no GGUF file: it begins with {begin!r}; allowed: b'GGUF'"
-        )
-
-
-def _begin(file: Path) -> bytes:
-    try:
-        with file.open("rb") as stream:
-            return stream.read(64)
-    except OSError as error:
-        raise ModelError(f"{file}: cannot be read: {error.strerror}") from None
-
-
-def _tensors(file: Path, header: bytes, start: int) -> list[tuple[str, range]]:
+def _tensors(file: Path, length: int) -> list[tuple[str, range]]:
     tensors = []
     try:
-        for name, about in parse(header).items():
-            if name != _METADATA:
-                begin, end = about["data_offsets"]
-                if not 0 <= begin <= end:
-                    raise ValueError(f"the offsets {begin} and {end}")
-                described = json.dumps([name, about["dtype"], about["shape"]])
-                tensors.append((described, range(start + begin, start + end)))
+        with file.open("rb") as stream:
+            header = parse(stream.read(8 + length)[8:])
+        header.pop("__metadata__", None)
+        for name, about in header.items():
+            begin, end = about["data_offsets"]
+            if not 0 <= begin <= end:
+                raise ValueError(f"the offsets {begin} and {end}")
+            described = json.dumps([name, about["dtype"], about["shape"]])
+            tensors.append((described, range(8 + length + begin, 8 + length + end)))
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise ModelError(
             f"{file}: no safetensors file: its header is broken: {type(error).__name__}: {error}"
         ) from None
-    return sorted(tensors, key=lambda tensor: tensor[1].start)
-
-
-def _cut(file: Path, size: int, needed: str) -> str:
-    return f"{file}: the safetensors are cut short: the file has {size} bytes and needs {needed}; copy it again"
+    return tensors
 
 
 def digest_of_tensors(files: Iterable[Path]) -> str:
@@ -352,13 +338,12 @@ def digest_of_tensors(files: Iterable[Path]) -> str:
 def _described(tensor: tuple[Path, str, range]) -> tuple[str, str]:
     """Return what a file says about a tensor, and the digest of its bytes."""
     file, about, place = tensor
-    total, size = hashlib.sha256(), len(place)
+    total, left = hashlib.sha256(), len(place)
     with file.open("rb") as stream:
         stream.seek(place.start)
-        while size:
-            chunk = stream.read(min(size, _CHUNK))
-            if not chunk:
-                raise ValueError("it ends early")
+        while left and (chunk := stream.read(min(left, _CHUNK))):
             total.update(chunk)
-            size -= len(chunk)
+            left -= len(chunk)
+    if left:
+        raise ValueError("it ends early")
     return about, total.hexdigest()

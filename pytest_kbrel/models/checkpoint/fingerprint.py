@@ -6,9 +6,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
-import transformers
-
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.files import (
@@ -86,36 +83,24 @@ def fingerprint(
 
 def _versions(spec: ModelSpec) -> str:
     """Return the libraries that compute the responses, with their versions."""
-    libraries = [
-        f"transformers {transformers.__version__}",
-        f"torch {torch.__version__}",
-    ]
-    used = {
-        "peft": bool(spec.peft),
-        "bitsandbytes": spec.load_in_4bit or spec.load_in_8bit,
-    }
-    return ", ".join(
-        libraries
-        + [f"{name} {version(name)}" for name, is_used in used.items() if is_used]
-    )
+    used = ["transformers", "torch"]
+    used += ["peft"] if spec.peft else []
+    used += ["bitsandbytes"] if spec.load_in_4bit or spec.load_in_8bit else []
+    return ", ".join(f"{name} {version(name)}" for name in used)
 
 
 def _tokenising(spec: ModelSpec, folder: Path) -> list[Any]:
     """Return settings that change a text's tokens and are not in the vocabulary files; mostly none."""
-    settings = tokenizer_settings(
-        Path(spec.tokenizer).expanduser() if spec.tokenizer else folder
-    )
+    own = Path(spec.tokenizer).expanduser() if spec.tokenizer else folder
+    settings = tokenizer_settings(own)
     # A template may have written a BOS of its own, or two.
-    bos = (
-        [spec.add_bos_token]
-        if spec.chat_template and spec.add_bos_token is not None
-        else []
-    )
+    typed_bos = spec.chat_template and spec.add_bos_token is not None
     given = [
         {name: value}
         for name in ("prefix_token_id", "fix_mistral_regex")
         if (value := getattr(spec, name)) is not None
     ]
+    bos = [spec.add_bos_token] if typed_bos else []
     return [*([settings] if settings else []), *bos, *given]
 
 
@@ -124,9 +109,8 @@ def quantisation(spec: ModelSpec, config: dict[str, Any]) -> str:
     methods = []
     saved = config.get("quantization_config")
     if isinstance(saved, dict):
-        bits = saved.get("bits") or next(
-            (n for n in (4, 8) if saved.get(f"load_in_{n}bit")), ""
-        )
+        loaded = (n for n in (4, 8) if saved.get(f"load_in_{n}bit"))
+        bits = saved.get("bits") or next(loaded, "")
         method = str(saved.get("quant_method", "quantised"))
         methods.append(f"{method} {bits} bits" if bits else method)
     if spec.gguf_file:
@@ -187,8 +171,6 @@ def tokenizer_digest(spec: ModelSpec, folder: Path, tokenizer: Any) -> str:
         special,
         template,
     ]
-    if not spec.use_fast_tokenizer and not tokenizer.is_fast:
-        extra.append("slow")
     files = tokenizer_files(own) if own.is_dir() else ()
     if not files and getattr(tokenizer, "backend_tokenizer", None) is not None:
         extra.append(tokenizer.backend_tokenizer.to_str())

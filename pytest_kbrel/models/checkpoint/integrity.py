@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_kbrel.errors import ModelError
@@ -26,13 +25,8 @@ from pytest_kbrel.models.checkpoint.spec import ModelSpec
 # it may be there later.
 _FILES = (WEIGHTS, INDEX, "config.json", "generation_config.json", *ADAPTER_FILES)
 _TOKENIZER = (
-    *(
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "special_tokens_map.json",
-        "added_tokens.json",
-    ),
-    *("chat_template.jinja", "chat_template.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
+    *("added_tokens.json", "chat_template.jinja", "chat_template.json"),
 )
 # One of them is in every repository that has a tokenizer.
 _ANY_TOKENIZER = (
@@ -80,17 +74,14 @@ class FileRecord:
         before, now = self._recorded, self._states()
         if now == before:
             return
-        changed = [
-            file for file in {**before, **now} if before.get(file) != now.get(file)
-        ]
+        changed = [key for key in {**before, **now} if before.get(key) != now.get(key)]
         folder, path = changed[0]
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        how = " -> ".join(_shown(states.get(changed[0])) for states in (before, now))
         what = f"{path.name} of {folder}{more} changed while it was being read"
         self._error = f"{what}; the first failure says more"
         raise ModelError(
-            f"{what} ({how}); answers from before and after cannot be told apart; run again when nothing writes "
-            "there, or gate a copy"
+            f"{what}; answers from before and after cannot be told apart; run again when nothing writes there, "
+            "or gate a copy"
         )
 
     @property
@@ -115,9 +106,8 @@ def record_files(spec: ModelSpec) -> FileRecord:
     folders: list[tuple[str, Files]] = []
     if spec.is_local:
         folder = Path(spec.location).absolute()
-        weights = (
-            [folder / spec.gguf_file] if spec.gguf_file else [*weight_files(folder)]
-        )
+        gguf = [folder / spec.gguf_file] if spec.gguf_file else []
+        weights = gguf or weight_files(folder)
         label = os.path.join(spec.path, spec.subfolder) if spec.subfolder else spec.path
         folders.append(
             (label, lambda: [*weights, *_in(folder, _FILES), *_of_tokenizer(folder)])
@@ -154,16 +144,6 @@ def _state(path: Path) -> FileState | None:
         # Whatever keeps it from being looked at keeps it from being read.
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _shown(state: FileState | None) -> str:
-    if state is None:
-        return "no file"
-    inode, size, written = state
-    # Of this machine's clock, as "ls" shows it.
-    moment = datetime.fromtimestamp(written / 1e9, UTC).astimezone()
-    time = moment.isoformat(sep=" ", timespec="milliseconds")
-    return f"{time}, {size:,} bytes, inode {inode}"
 
 
 def check_availability(spec: ModelSpec) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -16,14 +17,11 @@ from pytest_kbrel.models.checkpoint.spec import ModelSpec
 from pytest_kbrel.models.checkpoint.thinking import Thinker
 from pytest_kbrel.models.pretrained import quiet
 from pytest_kbrel.models.tokens import (
+    NO_START,
+    Ids,
     Pair,
     Prompt,
     PromptEncoder,
-    check_ids,
-    check_request,
-    generated,
-    read_requests,
-    scored,
 )
 from pytest_kbrel.records import (
     Failed,
@@ -116,25 +114,25 @@ class CheckpointModel(Model):
 
     def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Batches[Scored]:
         """Yield the responses of :meth:`score`, by float32 softmax, batch by batch."""
-        return self._as_ready(requests, self._pair, self._scores, scored)
+        respond = self.parts.encoder.scored
+        return self._as_ready(requests, self._pair, self._scores, respond)
 
     def generate_as_ready(
         self, requests: Sequence[GenerateRequest]
     ) -> Batches[Generated]:
         """Yield the responses of :meth:`generate`, some at a time."""
         write = self._written if self._thinker is None else self._thinker.ready
-        return self._as_ready(requests, self._prompt, write, generated)
+        return self._as_ready(requests, self._prompt, write, self._generated)
 
     def _as_ready(
         self,
         requests: Sequence[Q],
         read: Callable[[Q], J],
         ask: Callable[[Sequence[J]], Iterator[list[tuple[int, R]]]],
-        respond: Callable[[PromptEncoder, J, R], A | Failed],
+        respond: Callable[[J, R], A | Failed],
     ) -> Batches[A]:
-        encoder = self.parts.encoder
         with self._lock, quiet():
-            jobs, refused = read_requests(encoder, requests, read)
+            jobs, refused = self.parts.encoder.read(requests, read)
         if refused:
             yield [*refused]
         # A process that reads a page of a file that was cut short is killed.
@@ -147,11 +145,16 @@ class CheckpointModel(Model):
             if batch is None:
                 break
             self.check_files()
-            yield [
-                (jobs[n][0], respond(encoder, jobs[n][1], answer))
-                for n, answer in batch
-            ]
+            yield [(jobs[n][0], respond(jobs[n][1], answer)) for n, answer in batch]
         self._warn()
+
+    def _generated(
+        self, prompt: Prompt, text: Generated | Failed
+    ) -> Generated | Failed:
+        if isinstance(text, Failed):
+            return text
+        digest = self.parts.encoder.digest(prompt.ids)
+        return replace(text, prompt_tokens=len(prompt.ids), prompt_digest=digest)
 
     def _written(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         return self._texts(prompts, self._endings)
@@ -172,15 +175,27 @@ class CheckpointModel(Model):
 
     def _pair(self, request: ScoreRequest) -> Pair:
         pair = self.parts.encoder.pair(request)
-        check_ids((*pair.context, *pair.targets), self._vocabulary)
+        self._check_ids((*pair.context, *pair.targets))
         self._check_length(len(pair.context), len(pair.lead) + len(pair.targets))
         return pair
 
     def _prompt(self, request: GenerateRequest) -> Prompt:
         ids = self.parts.encoder.prompt(request)
-        check_request(request, ids, self._vocabulary)
+        if request.max_new_tokens < 1 or request.num_beams < 1:
+            raise ValueError("max_new_tokens and num_beams must be at least 1")
+        if not ids:
+            raise ValueError(f"an empty prompt {NO_START}")
+        self._check_ids((*ids, *request.watch))
         self._check_length(len(ids), request.max_new_tokens)
         return Prompt(ids=ids, request=request)
+
+    def _check_ids(self, ids: Ids) -> None:
+        # One of them would stop the whole batch, and on a GPU the process.
+        for token in ids:
+            if not 0 <= token < self._vocabulary:
+                raise ValueError(
+                    f"token {token} is beyond the model's {self._vocabulary} tokens"
+                )
 
     def _check_length(self, prompt: int, behind: int) -> None:
         """Raise ``ValueError`` where the model takes fewer tokens than a prompt and what comes behind it."""

@@ -70,8 +70,6 @@ def source_options(spec: ModelSpec) -> dict[str, Any]:
 def load_tokenizer(spec: ModelSpec) -> Any:
     """Return the tokenizer of a checkpoint; raises :class:`ModelError`."""
     options = {"trust_remote_code": False} if spec.tokenizer else source_options(spec)
-    if not spec.use_fast_tokenizer:
-        options["use_fast"] = False
     if spec.fix_mistral_regex is not None:
         options["fix_mistral_regex"] = spec.fix_mistral_regex
     what, hint = f"the tokenizer {spec.tokenizer}".strip(), ""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from pytest_kbrel.models.checkpoint.files import (
     check_folder,
     looks_like_hub_id,
     tokenizer_files,
+    weight_files,
 )
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import parse
@@ -52,12 +54,12 @@ KINDS = ("default", "causal", "seq2seq")
 BNB_4BIT = ("compute_dtype", "quant_type", "quant_storage", "use_double_quant")
 """Options of bitsandbytes' quantisation to 4 bits, without their ``bnb_4bit_``."""
 
+_ALIASES = {"device_map_option": "device_map"}
 _PLACEMENT_TEXTS = ("max_memory_per_gpu", "max_cpu_memory", "offload_folder")
 
 _FLAGS = (
     "load_in_4bit",
     "load_in_8bit",
-    "use_fast_tokenizer",
     "fix_mistral_regex",
     "add_bos_token",
 )
@@ -106,7 +108,6 @@ class ModelSpec(Spec):
     kind: str = ""
     bnb_4bit: tuple[tuple[str, str | bool], ...] = ()
     placement: Placement | None = None
-    use_fast_tokenizer: bool = True
     prefix_token_id: int | None = None
     fix_mistral_regex: bool | None = None
 
@@ -168,7 +169,7 @@ def parse_spec(
     that contradict each other.
     """
     text = text.strip()
-    args, notes = parse_backend_args(model_args, MODEL_ARGS, "hf")
+    args, notes = parse_backend_args(model_args, MODEL_ARGS, "hf", _ALIASES)
     flags = {key: flag(args, key) for key in ("trust_remote_code", *_FLAGS)}
     if flags.pop("trust_remote_code"):
         raise ModelError(
@@ -190,8 +191,8 @@ def parse_spec(
         notes += [
             f"model-args: {key}={args[key]} is not used: without parallelize=True or device_map=auto the "
             "checkpoint goes to one device"
-            for key in ("device_map_option", *_PLACEMENT_TEXTS)
-            if key in args and args[key] != mapped
+            for key in _PLACEMENT_TEXTS
+            if key in args
         ]
     elif device not in ("auto", "cuda"):
         raise ModelError(
@@ -230,6 +231,30 @@ def parse_spec(
         notes=tuple(notes),
         **given,
     )
+
+
+@contextmanager
+def importing(spec: ModelSpec) -> Iterator[None]:
+    """Raise :class:`ModelError` where a package that is installed does not import."""
+    try:
+        yield
+    except ImportError as error:
+        raise ModelError(
+            f"loading {spec.text}: torch or transformers does not import: {error}"
+        ) from None
+
+
+def announce(spec: ModelSpec) -> str:
+    """Return what is about to be loaded, such as ``loading ./qwen3 (84 MB)``; the hub's sizes are not known."""
+    folder = Path(spec.location)
+    try:
+        files = [folder / spec.gguf_file] if spec.gguf_file else weight_files(folder)
+        size = sum(file.stat().st_size for file in files)
+    except (ModelError, OSError):
+        # Loading says what is wrong.
+        return f"loading {spec.name}"
+    shown = f"{size / 1e9:.3g} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB"
+    return f"loading {spec.name} ({shown})"
 
 
 def check_path(spec: ModelSpec) -> None:
@@ -375,18 +400,12 @@ class Placement:
 
 def _placement(args: Mapping[str, str]) -> tuple[Placement | None, str]:
     """Return how to spread a checkpoint, ``None`` for not at all, and the one device that it is mapped to."""
-    parallelize = bool(flag(args, "parallelize"))
-    option, given = args.get("device_map_option", ""), args.get("device_map", "")
-    if option and given and option != given:
-        raise ModelError(
-            f"model-args: device_map_option={option} and device_map={given} are one thing; give one of them"
-        )
+    parallelize, chosen = flag(args, "parallelize"), args.get("device_map", "")
     for key in ("max_memory_per_gpu", "max_cpu_memory"):
         if key in args and not _MEMORY.fullmatch(args[key]):
             raise ModelError(
                 f"model-args: {key}={args[key]:.60}; allowed is a number of bytes, or as in 10GiB"
             )
-    chosen = given or (option if parallelize else "")
     if not (chosen or parallelize):
         return None, ""
     if not _DEVICE.fullmatch(chosen):

@@ -46,39 +46,39 @@ class Thinker:
         thoughts: dict[int, Ids] = {
             n: () for n, prompt in enumerate(prompts) if self._thinks_at_once(prompt)
         }
-        direct = [n for n in range(len(prompts)) if n not in thoughts]
-        for batch in self._written(prompts, direct):
-            done: list[tuple[int, Answer]] = []
-            for n, answer in batch:
-                if self._begins_to_think(prompts[n], answer):
-                    assert isinstance(answer, Generated)
-                    thoughts[n] = answer.token_ids
-                else:
-                    done.append((n, answer))
-            yield done
+        direct = {n: p for n, p in enumerate(prompts) if n not in thoughts}
+        for batch in self._written(direct):
+            begun = {
+                n: answer.token_ids
+                for n, answer in batch
+                if isinstance(answer, Generated)
+                and self._begins_to_think(prompts[n], answer)
+            }
+            thoughts |= begun
+            yield [(n, answer) for n, answer in batch if n not in begun]
         closed: dict[int, Ids] = {}
-        unthought: list[int] = []
+        unthought: dict[int, Prompt] = {}
         for n, result in self._thought_on(prompts, thoughts):
             if result is None:
-                unthought.append(n)
+                unthought[n] = prompts[n]
             elif isinstance(result, tuple):
                 closed[n] = result
             else:
                 yield [(n, result)]
-        yield from self._written(prompts, unthought)
-        behind = [_further(prompts[n], written) for n, written in closed.items()]
-        indices = list(closed)
-        for batch in self._write(behind, self._answers):
-            yield [
-                (indices[place], self._with_thought(answer, closed[indices[place]]))
-                for place, answer in batch
-            ]
+        yield from self._written(unthought)
+        behind = {n: _further(prompts[n], written) for n, written in closed.items()}
+        for batch in self._written(behind):
+            yield [(n, self._with_thought(answer, closed[n])) for n, answer in batch]
 
     def _written(
-        self, prompts: Sequence[Prompt], indices: Sequence[int]
+        self, prompts: Mapping[int, Prompt], endings: Endings | None = None
     ) -> Batches[Generated]:
-        some = [prompts[index] for index in indices]
-        for batch in self._write(some, self._answers) if some else ():
+        indices = list(prompts)
+        for batch in (
+            self._write(list(prompts.values()), endings or self._answers)
+            if prompts
+            else ()
+        ):
             yield [(indices[n], answer) for n, answer in batch]
 
     def _thinks_at_once(self, prompt: Prompt) -> bool:
@@ -88,22 +88,17 @@ class Thinker:
         )
         return at_once and _may_think(prompt)
 
-    def _begins_to_think(self, prompt: Prompt, answer: Answer) -> bool:
-        if isinstance(answer, Failed) or not _may_think(prompt):
-            return False
-        text = self._text(answer.token_ids).lstrip()
+    def _begins_to_think(self, prompt: Prompt, answer: Generated) -> bool:
+        text, opening = self._text(answer.token_ids).lstrip(), self._marks.opening
         # A short answer may end within the mark.
-        begins = (
-            answer.finish == "length" and text and self._marks.opening.startswith(text)
-        )
-        return bool(begins) or self._marks.begun_by(text)
+        cut = answer.finish == "length" and text and opening.startswith(text)
+        return _may_think(prompt) and (bool(cut) or self._marks.begun_by(text))
 
     def _thought_on(
         self, prompts: Sequence[Prompt], thoughts: Mapping[int, Ids]
     ) -> Iterator[tuple[int, Ids | Answer | None]]:
         """Yield each prompt's index with its closed thought, an answer, or ``None`` where nothing was thought."""
-        able: list[int] = []
-        further: list[Prompt] = []
+        further: dict[int, Prompt] = {}
         for n, written in thoughts.items():
             prompt, closed = prompts[n], self._closed(written)
             room = self._room(prompt) - len(written)
@@ -115,19 +110,15 @@ class Thinker:
                 error = f"no room to think: {len(prompt.ids)} tokens of prompt, and {self._longest} are all"
                 yield n, Failed(error=error)
             else:
-                able.append(n)
                 request = dataclasses.replace(
                     prompt.request,
                     stop=(self._marks.closing,),
                     max_new_tokens=room,
                     top_k=0,
                 )
-                further.append(
-                    _further(Prompt(ids=prompt.ids, request=request), written)
-                )
-        for batch in self._write(further, self._thoughts) if further else ():
-            for place, text in batch:
-                n = able[place]
+                further[n] = Prompt(ids=prompt.ids + written, request=request)
+        for batch in self._written(further, self._thoughts):
+            for n, text in batch:
                 yield n, self._ended(prompts[n], thoughts[n], text)
 
     def _ended(self, prompt: Prompt, written: Ids, text: Answer) -> Ids | Answer | None:
@@ -174,11 +165,8 @@ class Thinker:
         return dataclasses.replace(answer, thought=thought, thought_tokens=len(written))
 
     def _room(self, prompt: Prompt) -> int:
-        if self._longest is None:
-            return self._most
-        return min(
-            self._most, self._longest - len(prompt.ids) - prompt.request.max_new_tokens
-        )
+        longest = self._most if self._longest is None else self._longest - prompt.length
+        return min(self._most, longest)
 
     def _text(self, ids: Ids) -> str:
         return self._thoughts.decode(ids)

@@ -43,14 +43,15 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
             f"{spec.path}: the adapter {spec.peft} does not fit: {' '.join(str(error).split())[:400]}; allowed: "
             "an adapter of this checkpoint"
         ) from None
-    if adapted.active_peft_config.is_prompt_learning:
+    config, named = adapted.active_peft_config, f"{spec.text}: the adapter {spec.peft}"
+    if config.is_prompt_learning:
         raise ModelError(
-            f"{spec.text}: the adapter {spec.peft} puts tokens of its own in front of the prompt, which "
+            f"{named} puts tokens of its own in front of the prompt, which "
             "moves all places; allowed: adapters that change weights, such as LoRA"
         )
-    if getattr(adapted.active_peft_config, "alora_invocation_tokens", None):
+    if getattr(config, "alora_invocation_tokens", None):
         raise ModelError(
-            f"{spec.text}: the adapter {spec.peft} is an activated LoRA, which works behind its invocation tokens "
+            f"{named} is an activated LoRA, which works behind its invocation tokens "
             "only, and prompts are computed together here; allowed: adapters that change weights for all tokens"
         )
     # PEFT only warns of what is missing, and says nothing of what is left over. Setting the same weights once
@@ -58,14 +59,19 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
     result = peft.set_peft_model_state_dict(adapted, weights, adapter_name=_NAME)
     prefix = str(getattr(adapted.base_model, "prefix", ""))
     missing = [
-        key for key in result.missing_keys if _NAME in key.split(".") and prefix in key
+        key
+        for key in result.missing_keys
+        if _NAME in key.split(".") and prefix in key
+        if not any(name in key for name in _SHARED)
     ]
-    missing = [key for key in missing if not any(name in key for name in _SHARED)]
     # With an embedding that grew PEFT saves what it trained a second time.
+    twins = {
+        key: key.replace(".modules_to_save.", ".") for key in result.unexpected_keys
+    }
     unexpected = [
         key
-        for key in result.unexpected_keys
-        if (twin := key.replace(".modules_to_save.", ".")) == key
+        for key, twin in twins.items()
+        if twin == key
         or not {key, twin} <= weights.keys()
         or not torch.equal(weights[key], weights[twin])
     ]
@@ -76,7 +82,7 @@ def with_adapter(spec: ModelSpec, model: Any) -> Any:
         if keys:
             more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
             raise ModelError(
-                f"{spec.path}: the adapter {spec.peft} does not fit: it has {what}: {sorted(keys)[0]}{more}; "
+                f"{spec.path}: the adapter {spec.peft} does not fit: it has {what}: {min(keys)}{more}; "
                 "the model would answer without them; allowed: an adapter of this checkpoint"
             )
     return adapted
@@ -94,22 +100,18 @@ def _resize(model: Any, weights: dict[str, torch.Tensor]) -> None:
 
 def check_adapter(spec: ModelSpec, model: Any, encoder: PromptEncoder) -> Finding:
     """Refuse an adapter that changes no logit of two prompts; return what it is."""
-    config = model.active_peft_config
-    start = model.config.is_encoder_decoder and model.generation_config
-    more = (
-        {"decoder_input_ids": torch.tensor([[start.decoder_start_token_id or 0]])}
-        if start
-        else {}
-    )
+    config, more = model.active_peft_config, {}
+    if model.config.is_encoder_decoder:
+        start = model.generation_config.decoder_start_token_id or 0
+        more = {"decoder_input_ids": torch.tensor([[start]], device=model.device)}
     changes = []
     for text in _SAMPLES:
         prompt = encoder.text(GenerateRequest(prompt=text, max_new_tokens=1))
-        inputs = {"input_ids": torch.tensor([encoder.encoded(prompt)])} | more
-        inputs = {name: tensor.to(model.device) for name, tensor in inputs.items()}
+        ids = torch.tensor([encoder.encoded(prompt)], device=model.device)
         with torch.inference_mode():
             with model.disable_adapter():
-                before = model(**inputs).logits
-            after = model(**inputs).logits
+                before = model(input_ids=ids, **more).logits
+            after = model(input_ids=ids, **more).logits
         # An identity that is multiplied out is one but for rounding.
         change = float((after - before).abs().max())
         changes.append(change if change > _ROUNDING * before.abs().max() else 0.0)

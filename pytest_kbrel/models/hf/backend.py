@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.arguments import LM_EVAL
 from pytest_kbrel.models.base import Backend, Embedder
-from pytest_kbrel.models.checkpoint.announcement import announce
 from pytest_kbrel.models.checkpoint.counter import TokenizerCounter
 from pytest_kbrel.models.checkpoint.integrity import check_availability
 from pytest_kbrel.models.checkpoint.spec import (
     FLASH,
     MODEL_ARGS,
     ModelSpec,
+    announce,
     check_path,
+    importing,
     parse_spec,
 )
 
@@ -32,45 +33,32 @@ def check_packages(spec: ModelSpec) -> None:
         if find_spec(package) is None:
             raise MissingExtraError(package, "hf", f"loading {spec.text}")
     # Without flash_attn transformers may fetch a kernel from the hub: code from outside.
-    flash = f"attn_implementation={FLASH}" if spec.attn_implementation == FLASH else ""
-    quantised = (
-        "load_in_4bit=True"
-        if spec.load_in_4bit
-        else "load_in_8bit=True"
-        if spec.load_in_8bit
-        else ""
-    )
-    spread = "" if spec.placement is None else f"device_map={spec.placement.device_map}"
-    gguf = f"gguf_file={spec.gguf_file}" if spec.gguf_file else ""
-    for option, package in (
-        (f"peft={spec.peft}" if spec.peft else "", "peft"),
-        (gguf, "gguf"),
-        (gguf, "accelerate"),
-        (quantised, "bitsandbytes"),
-        (quantised, "accelerate"),
-        (spread, "accelerate"),
-        (flash, "flash_attn"),
+    flash = spec.attn_implementation if spec.attn_implementation == FLASH else ""
+    bits = "4" if spec.load_in_4bit else "8" if spec.load_in_8bit else ""
+    spread = "" if spec.placement is None else spec.placement.device_map
+    for value, option, packages in (
+        (spec.peft, "peft={}", "peft"),
+        (spec.gguf_file, "gguf_file={}", "gguf accelerate"),
+        (bits, "load_in_{}bit=True", "bitsandbytes accelerate"),
+        (spread, "device_map={}", "accelerate"),
+        (flash, "attn_implementation={}", "flash_attn"),
     ):
-        if option and find_spec(package) is None:
-            named = package.replace("_", "-")
-            raise ModelError(
-                f"model-args: {option} needs the package {package}: pip install {named}"
-            )
+        for package in packages.split() if value else ():
+            if find_spec(package) is None:
+                named = package.replace("_", "-")
+                raise ModelError(
+                    f"model-args: {option.format(value)} needs the package {package}: pip install {named}"
+                )
 
 
 def _check(spec: ModelSpec) -> None:
     check_packages(spec)
     check_availability(spec)
     # Torch is imported for another device than the CPU only.
-    if spec.device in ("auto", "cpu"):
-        return
-    try:
-        from pytest_kbrel.models.hf.devices import check_device
-    except ImportError as error:
-        raise ModelError(
-            f"loading {spec.text}: torch or transformers does not import: {error}"
-        ) from None
-    check_device(spec.device)
+    if spec.device not in ("auto", "cpu"):
+        with importing(spec):
+            from pytest_kbrel.models.hf.devices import check_device
+        check_device(spec.device)
 
 
 def load(
@@ -88,16 +76,12 @@ def load(
     device, and :class:`~pytest_kbrel.errors.MissingExtraError` without torch, transformers or safetensors.
     """
     check_packages(spec)
-    try:
+    with importing(spec):
         import torch
 
         from pytest_kbrel.models.hf.loading import load_checkpoint
         from pytest_kbrel.models.hf.memory import measure_budget
         from pytest_kbrel.models.hf.model import HfModel
-    except ImportError as error:
-        raise ModelError(
-            f"loading {spec.text}: torch or transformers does not import: {error}"
-        ) from None
     if threads is not None:
         torch.set_num_threads(threads)
     parts = load_checkpoint(spec, findings)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,6 @@ from pytest_kbrel.models.checkpoint.spec import (
     dtype_of,
 )
 from pytest_kbrel.models.hf.adapter import check_adapter, with_adapter
-from pytest_kbrel.models.hf.checks import (
-    check_complete,
-    check_head,
-)
 from pytest_kbrel.models.hf.devices import (
     avoid_cudnn_attention,
     check_device,
@@ -47,6 +44,11 @@ from pytest_kbrel.models.hf.devices import (
 )
 from pytest_kbrel.models.hf.onednn import onednn_is_faster, use_onednn
 from pytest_kbrel.models.pretrained import loading, quiet
+
+_LAYER = re.compile(r"(?<=\.)\d+(?=\.)")
+# Of an adapter that was not merged, and of quantised weights.
+_ADAPTER = re.compile(r"(^|[._])(lora|ia3|hada|lokr|oft|boft|vera)_")
+_SCALE = re.compile(r"[.](SCB|(\w+_)?scales?(_\w+)?|absmax|zero_point)$")
 
 
 def load_checkpoint(
@@ -67,8 +69,8 @@ def load_checkpoint(
     tokenizer = encoder.tokenizer
     with quiet():
         folder = _folder(spec)
-        weights, formats = check_weights(spec, folder)
-        findings.append(weights)
+        finding, formats = check_weights(spec, folder)
+        findings.append(finding)
         findings += check_prompts(spec, folder, encoder)
         # Weights are hashed while they are loaded.
         with ThreadPoolExecutor(1) as thread:
@@ -101,12 +103,9 @@ def load_checkpoint(
             device=describe_devices(model),
         )
     files.check()
-    findings.append(
-        Finding(
-            part="digests",
-            state=f"weights {described.weights_digest[:12]}, tokenizer {described.tokenizer_digest[:12]}",
-        )
-    )
+    weights, words = described.weights_digest, described.tokenizer_digest
+    state = f"weights {weights[:12]}, tokenizer {words[:12]}"
+    findings.append(Finding(part="digests", state=state))
     return LoadedCheckpoint(
         spec=spec,
         model=model,
@@ -122,10 +121,9 @@ def load_checkpoint(
 def device_of(spec: ModelSpec) -> torch.device:
     """Return the device a checkpoint goes to; :class:`ModelError` where it is not there."""
     if spec.device == "auto":
-        has_mps = torch.backends.mps.is_available()
-        return torch.device(
-            "cuda" if torch.cuda.is_available() else "mps" if has_mps else "cpu"
-        )
+        there = {"cuda": torch.cuda, "mps": torch.backends.mps}
+        kinds = (kind for kind, module in there.items() if module.is_available())
+        return torch.device(next(kinds, "cpu"))
     check_device(spec.device)
     try:
         torch.empty(0, device=spec.device)
@@ -231,3 +229,92 @@ def _weights(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
     for name, part in model.named_modules():
         with align_module_device(part):
             yield from part.named_parameters(name, recurse=False)
+
+
+def check_complete(
+    spec: ModelSpec, model: Any, info: dict[str, Any], formats: Mapping[str, str]
+) -> Finding:
+    """Refuse weights that are missing, misshapen or left out, by transformers' own report of the load.
+
+    ``formats`` are those of the tensors in the files. What has no place in the architecture and no part in it,
+    such as a second head, is left out with a note.
+    """
+    used = {name for name, _ in model.named_parameters()}
+    kinds = {_LAYER.sub("*", name) for name in used}
+    left_out = sorted(info["unexpected_keys"])
+    misread = [
+        *_scales(left_out, used),
+        *(n for n, kind in formats.items() if n.endswith("weight") and kind[0] in "IU"),
+    ]
+    if getattr(model.config, "quantization_config", None):
+        misread = []
+    whole = "a checkpoint with every weight of its architecture; random numbers would stand in their place"
+    for names, what, allowed in (
+        (
+            # Some versions tell the shapes beside the name.
+            [e[0] if isinstance(e, tuple) else e for e in info["mismatched_keys"]],
+            "weights of another shape than the config says",
+            whole,
+        ),
+        (info["missing_keys"], "weights missing", whole),
+        (
+            info.get("error_msgs"),
+            "the weights cannot be loaded",
+            "weights of this architecture",
+        ),
+        (
+            [name for name in left_out if _LAYER.sub("*", name) in kinds],
+            "config.json has fewer layers than the weights",
+            "a config.json of these weights",
+        ),
+        (
+            [name for name in left_out if _ADAPTER.search(name)],
+            "the weights hold an adapter that is not merged",
+            "the adapter in a folder of its own (peft=FOLDER), or merged (merge_and_unload)",
+        ),
+        (
+            misread,
+            "the weights are quantised, and config.json has no quantization_config",
+            "a config.json that says how, or weights that are not quantised",
+        ),
+    ):
+        if names:
+            first, *others = sorted(names)
+            more = f" and {len(others)} more" if others else ""
+            raise ModelError(f"{spec.path}: {what}: {first}{more}; allowed: {allowed}")
+    note = (
+        f"warning: {len(left_out)} tensors of the weights have no place in {type(model).__name__} and were left "
+        f"out, the first is {left_out[0]}"
+        if left_out
+        else ""
+    )
+    state = f"{type(model).__name__}, {model.num_parameters():,} parameters, all of them in the weights"
+    return Finding(part="architecture", state=state, note=note)
+
+
+def _scales(left_out: Iterable[str], used: Iterable[str]) -> Iterator[str]:
+    """Yield those of ``left_out`` that scale one of the weights in use; other parts may be scaled too."""
+    scaled = {tuple(name.split(".")[-3:-1]) for name in used}
+    for name in left_out:
+        if _SCALE.search(name) and tuple(name.split(".")[-3:-1]) in scaled:
+            yield name
+
+
+def check_head(model: Any, formats: Mapping[str, str]) -> Finding:
+    """Return whether the head is the embedding, with a note where config.json says so and the weights do not.
+
+    ``formats`` are those of the tensors in the files.
+    """
+    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    is_tied = head is not None and head.weight is embedding.weight
+    config = model.config.get_text_config(decoder=True)
+    names = {f"{name}.weight" for name, part in model.named_modules() if part is head}
+    is_another = not is_tied and bool(names & formats.keys())
+    note = (
+        "warning: config.json ties the head to the embedding, and the weights hold another one, which was "
+        "loaded; other programs and versions take the embedding"
+        if is_another and getattr(config, "tie_word_embeddings", False)
+        else ""
+    )
+    state = "the embedding" if is_tied else "its own"
+    return Finding(part="head", state=state, note=note)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +77,7 @@ def _number(config: Any, otherwise: float, *names: str) -> float:
     )
 
 
-_PROC = Path("/proc")
-_CGROUPS = Path("/sys/fs/cgroup")
-# Limit and use, in version 2 and 1 of cgroups.
-_FILES = (
-    ("memory.max", "memory.current"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-)
+_PROC, _CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
 def free_bytes(device: torch.device) -> int | None:
@@ -93,48 +86,36 @@ def free_bytes(device: torch.device) -> int | None:
     For a CPU this is the least of the machine's free memory, the container's limit and the process's limit.
     """
     if device.type == "cuda":
-        # What torch's allocator holds and no tensor uses is free too.
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
-            device
-        )
-        return int(torch.cuda.mem_get_info(device)[0]) + unused
+        return int(torch.cuda.mem_get_info(device)[0])
     return cpu_bytes() if device.type == "cpu" else None
 
 
 def cpu_bytes(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> int | None:
     """Return the bytes of main memory that this process may still take; the folders are Linux's."""
-    limits = list(_free_in_container(proc, cgroups))
+    # The process's own group where the container shows it, and the root of what it shows.
+    own = _match(proc / "self" / "cgroup", r"^0::/(.*)$")
+    free = []
+    for group in {cgroups, cgroups / own}:
+        limit, used = (
+            _match(group / name) for name in ("memory.max", "memory.current")
+        )
+        if limit and used:
+            # What files hold in memory counts as used, and is given back when it is needed.
+            files = _match(group / "memory.stat", r"^inactive_file ([0-9]+)$") or 0
+            free.append(int(limit) - int(used) + int(files))
     if available := _match(proc / "meminfo", r"^MemAvailable:\s+([0-9]+) kB"):
-        limits.append(int(available) * 1024)
+        free.append(int(available) * 1024)
     address_space = _match(proc / "self" / "limits", r"^Max address space\s+([0-9]+)\s")
     used = _match(proc / "self" / "status", r"^VmSize:\s+([0-9]+) kB")
     if address_space and used:
-        limits.append(int(address_space) - int(used) * 1024)
-    return max(0, min(limits)) if limits else None
+        free.append(int(address_space) - int(used) * 1024)
+    return max(0, min(free)) if free else None
 
 
-def _free_in_container(proc: Path, cgroups: Path) -> Iterator[int]:
-    # The process's own group where the container shows it, and the root of what it shows.
-    own = _match(proc / "self" / "cgroup", r"^0::(/.*)$")
-    for folder in (cgroups, cgroups / own.lstrip("/")) if own else (cgroups,):
-        for names in _FILES:
-            limit, used = (
-                _match(folder / name, r"\A\s*([0-9]+)\s*\Z") for name in names
-            )
-            if limit and used:
-                # What files hold in memory counts as used, and is given back when it is needed.
-                of_files = (
-                    _match(folder / "memory.stat", r"^inactive_file ([0-9]+)$") or 0
-                )
-                yield int(limit) - int(used) + int(of_files)
-
-
-def _match(path: Path, pattern: str) -> str:
+def _match(path: Path, pattern: str = r"\A\s*([0-9]+)\s*\Z") -> str:
     """Return the group of ``pattern`` in a file; empty if it is not there or cannot be read."""
     try:
-        match = re.search(
-            pattern, path.read_text(encoding="utf-8", errors="replace"), re.MULTILINE
-        )
+        match = re.search(pattern, path.read_text("utf-8", "replace"), re.MULTILINE)
     except OSError:
         return ""
     return match[1] if match else ""

@@ -10,9 +10,7 @@ from typing import Any
 
 import torch
 from transformers import (
-    LogitsProcessor,
     LogitsProcessorList,
-    StoppingCriteria,
     StoppingCriteriaList,
 )
 
@@ -125,28 +123,6 @@ def _most_probable(
     return [dict(zip(*row, strict=True)) for row in table]
 
 
-class _StepRecorder(LogitsProcessor):  # type: ignore[misc,unused-ignore]
-    """Records each step's most probable token of every first beam; the scores stay as they are."""
-
-    def __init__(self, sequences: Sequence[RunningSequence], beams: int) -> None:
-        self._sequences, self._beams = sequences, beams
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        rows = range(len(self._sequences))
-        append_next_tokens(self._sequences, rows, scores[:: self._beams])
-        return scores
-
-
-class _StopAtStrings(StoppingCriteria):  # type: ignore[misc,unused-ignore]
-    def __init__(self, endings: Endings, stops: Sequence[str], start: int) -> None:
-        self._endings, self._stops, self._start = endings, stops, start
-
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
-        rows = input_ids[:, self._start :].tolist()
-        done = [self._endings.stops(row, self._stops) for row in rows]
-        return torch.tensor(done, device=input_ids.device)
-
-
 def generate_batch(
     model: Any,
     prompts: Sequence[Ids],
@@ -162,14 +138,11 @@ def generate_batch(
     ids = torch.tensor(prompts, device=model.device)
     start = 1 if model.config.is_encoder_decoder else ids.shape[1]
     # What is most probable at each step of a beam search is no text, and has no ending.
+    if beams > 1:
+        requests = [dataclasses.replace(one, stop=(), top_k=0) for one in requests]
+    ends = endings if beams == 1 else endings.with_ends((), special=False)
     recorded = [
-        RunningSequence(number, request, endings)
-        if beams == 1
-        else RunningSequence(
-            number,
-            dataclasses.replace(request, stop=(), top_k=0),
-            endings.with_ends((), special=False),
-        )
+        RunningSequence(number, request, ends)
         for number, request in enumerate(requests)
     ]
     settings = copy.deepcopy(model.generation_config)
@@ -177,15 +150,22 @@ def generate_batch(
     settings.eos_token_id = list(endings.eos_ids) or None
     is_one_row = len(prompts) * beams == 1
     settings.use_cache = is_one_row or model.config.model_type not in _STATE_OF_ONE_ROW
+
+    def record(_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        append_next_tokens(recorded, range(len(recorded)), scores[::beams])
+        return scores
+
+    def is_over(ids: torch.Tensor, _scores: Any, **_: Any) -> torch.Tensor:
+        done = [endings.stops(row, common.stop) for row in ids[:, start:].tolist()]
+        return torch.tensor(done, device=ids.device)
+
     with torch.inference_mode():
         texts = model.generate(
             input_ids=ids,
             attention_mask=torch.ones_like(ids),
             generation_config=settings,
-            logits_processor=LogitsProcessorList([_StepRecorder(recorded, beams)]),
-            stopping_criteria=StoppingCriteriaList(
-                [_StopAtStrings(endings, common.stop, start)]
-            ),
+            logits_processor=LogitsProcessorList([record]),
+            stopping_criteria=StoppingCriteriaList([is_over]),
         )
     if beams == 1:
         return [sequence.result() for sequence in recorded]

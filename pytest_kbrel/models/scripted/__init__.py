@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.errors import ModelError
@@ -39,6 +43,10 @@ from pytest_kbrel.records import (
 _PREFIX = "scripted/"
 
 
+A = TypeVar("A", Scored, Generated)
+Q = TypeVar("Q", ScoreRequest, GenerateRequest)
+
+
 class ScriptedModel(Model):
     """Model with scripted answers; its tokens are words separated by spaces.
 
@@ -47,9 +55,7 @@ class ScriptedModel(Model):
     """
 
     def __init__(self, answers: Script, *, spec: str, digest: str) -> None:
-        self._answers = answers
-        self._spec = spec
-        self._digest = digest
+        self._answers, self._spec, self._digest = answers, spec, digest
 
     def describe(self) -> Fingerprint:
         """Return a fingerprint with the backend ``scripted``; the weights' digest is that of the answers."""
@@ -68,126 +74,106 @@ class ScriptedModel(Model):
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
         """Return the scripted probability of each word of each continuation."""
-        return [self._score(request) for request in requests]
+        return [self._answered(request, self._score) for request in requests]
 
     def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
         """Return the scripted texts, cut at stop strings and at ``max_new_tokens`` words."""
-        return [self._generate(request) for request in requests]
+        return [self._answered(request, self._generate) for request in requests]
 
-    def _score(self, request: ScoreRequest) -> Scored | Failed:
-        tokens = tuple(map(_token_id, request.continuation.split()))
-        if not tokens:
-            return Failed(
-                error=f"the continuation {request.continuation!r} has no tokens"
-            )
-        text = text_of(request)
-        prompt = tuple(map(_token_id, text.split()))
+    def _answered(self, request: Q, answer: Callable[[Q, str], A]) -> A | Failed:
+        prompt = text_of(request)
         try:
-            self._suffer(text)
-            given = self._answers.probability(text, request.continuation)
+            for fault in self._answers.faults(prompt):
+                time.sleep(fault.delay)
+                if fault.crash is not None:
+                    _crash(fault.crash)
+                if fault.error:
+                    raise ScriptedError(fault.error)
+            ids = _ids(prompt.split())
+            return replace(
+                answer(request, prompt),
+                prompt_tokens=len(ids),
+                prompt_digest=prompt_digest(ids),
+            )
         except ScriptedError as error:
             return Failed(error=str(error))
-        if isinstance(given, tuple) and len(given) != len(tokens):
-            return Failed(
-                error=f"{len(given)} probabilities are scripted for the {len(tokens)} tokens (words) of "
+
+    def _score(self, request: ScoreRequest, prompt: str) -> Scored:
+        tokens = _ids(request.continuation.split())
+        if not tokens:
+            raise ScriptedError(
+                f"the continuation {request.continuation!r} has no tokens"
+            )
+        given = self._answers.probability(prompt, request.continuation)
+        if not isinstance(given, tuple):
+            given = (given,) * len(tokens)
+        if len(given) != len(tokens):
+            raise ScriptedError(
+                f"{len(given)} probabilities are scripted for the {len(tokens)} tokens (words) of "
                 f"{request.continuation!r}"
             )
         return Scored(
-            probabilities=given
-            if isinstance(given, tuple)
-            else (float(given),) * len(tokens),
-            token_ids=tokens,
-            prompt_tokens=len(prompt),
-            prompt_digest=prompt_digest(prompt),
+            probabilities=given, token_ids=tokens, prompt_tokens=0, prompt_digest=""
         )
 
-    def _generate(self, request: GenerateRequest) -> Generated | Failed:
-        prompt_text = text_of(request)
-        try:
-            self._suffer(prompt_text)
-            text, scripted = self._answers.text(prompt_text)
-            cut = min(
-                (text.find(stop) for stop in request.stop if stop in text),
-                default=len(text),
-            )
-            words = text[:cut].split()
-            # A model ends its text by one more token, and has room for it or not.
-            stopped = len(words) < request.max_new_tokens
-            words = words[: request.max_new_tokens]
-            steps = self._steps(request, scripted, words) if request.steps else ()
-            mean, first = self._probability(prompt_text, scripted, words)
-        except ScriptedError as error:
-            return Failed(error=str(error))
-        prompt = tuple(map(_token_id, prompt_text.split()))
-        return Generated(
-            text=text[:cut].strip() if stopped else " ".join(words),
-            token_ids=tuple(map(_token_id, words)),
-            finish="stop" if stopped else "length",
-            prompt_tokens=len(prompt),
-            prompt_digest=prompt_digest(prompt),
-            steps=steps,
-            probability=mean,
-            first_probability=first,
-        )
-
-    def _probability(
-        self, prompt: str, scripted: Sequence[ScriptedStep], words: Sequence[str]
-    ) -> tuple[float | None, float | None]:
-        """Return the mean probability of the words and that of the first, ``None`` if none is scripted."""
+    def _generate(self, request: GenerateRequest, prompt: str) -> Generated:
+        text, steps = self._answers.text(prompt)
+        for stop in request.stop:
+            text = text.partition(stop)[0]
+        words = text.split()
+        # A model ends its text by one more token, and has room for it or not.
+        stopped = len(words) < request.max_new_tokens
+        words = words[: request.max_new_tokens]
         # Of a text that was cut short only the words that are left count.
-        values: Probabilities = tuple(step.probability for step in scripted)[
-            : len(words) or 1
-        ]
-        if not scripted:
-            try:
+        values: Probabilities = tuple(
+            step.probability for step in steps[: len(words) or 1]
+        )
+        if not steps:
+            with suppress(ScriptedError):
                 values = self._answers.probability(prompt, " ".join(words))
-            except ScriptedError:
-                return None, None
         if not isinstance(values, tuple):
-            return float(values), float(values)
-        if not scripted and len(values) != len(words):
-            return None, None
-        return math.fsum(values) / len(values), float(values[0])
-
-    def _steps(
-        self,
-        request: GenerateRequest,
-        scripted: Sequence[ScriptedStep],
-        words: Sequence[str],
-    ) -> tuple[Step, ...]:
-        if not scripted:
-            scripted = [
-                ScriptedStep(token=word, probability=self._first(request, word))
-                for word in words
-            ]
-        steps = []
-        for index, step in enumerate(scripted[: request.max_new_tokens]):
-            token_id, watched = _token_id(step.token), step.watched
-            if index >= len(request.watch):
-                watched = None
-            elif watched is None:
-                watched = step.probability if request.watch[index] == token_id else 0.0
-            steps.append(
-                Step(
-                    token_id=token_id,
-                    token=step.token,
-                    probability=step.probability,
-                    watched=watched,
-                )
+            values = (values,)
+        elif not steps and len(values) != len(words):
+            values = ()
+        if request.steps and not steps:
+            first = (self._answers.probability(prompt, word) for word in words)
+            steps = tuple(
+                ScriptedStep(word, p[0] if isinstance(p, tuple) else p)
+                for word, p in zip(words, first, strict=True)
             )
-        return tuple(steps)
+        return Generated(
+            text=text.strip() if stopped else " ".join(words),
+            token_ids=_ids(words),
+            finish="stop" if stopped else "length",
+            prompt_tokens=0,
+            prompt_digest="",
+            steps=_recorded(steps, request) if request.steps else (),
+            probability=math.fsum(values) / len(values) if values else None,
+            first_probability=values[0] if values else None,
+        )
 
-    def _first(self, request: GenerateRequest, word: str) -> float:
-        given = self._answers.probability(text_of(request), word)
-        return float(given[0] if isinstance(given, tuple) else given)
 
-    def _suffer(self, prompt: str) -> None:
-        for fault in self._answers.faults(prompt):
-            time.sleep(fault.delay)
-            if fault.crash is not None:
-                _crash(fault.crash)
-            if fault.error:
-                raise ScriptedError(fault.error)
+def _recorded(
+    steps: Sequence[ScriptedStep], request: GenerateRequest
+) -> tuple[Step, ...]:
+    recorded = []
+    watches = itertools.chain(request.watch, itertools.repeat(None))
+    for step, watch in zip(steps[: request.max_new_tokens], watches, strict=False):
+        (token,) = _ids([step.token])
+        watched = step.watched
+        if watch is None:
+            watched = None
+        elif watched is None:
+            watched = step.probability if watch == token else 0.0
+        recorded.append(
+            Step(
+                token_id=token,
+                token=step.token,
+                probability=step.probability,
+                watched=watched,
+            )
+        )
+    return tuple(recorded)
 
 
 def load(spec: ScriptedSpec) -> ScriptedModel:
@@ -203,8 +189,9 @@ def _crash(status: int) -> None:
     os._exit(abs(status))
 
 
-def _token_id(word: str) -> int:
-    return int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big")
+def _ids(words: Iterable[str]) -> tuple[int, ...]:
+    digests = (hashlib.sha256(word.encode()).digest() for word in words)
+    return tuple(int.from_bytes(digest[:4], "big") for digest in digests)
 
 
 @record

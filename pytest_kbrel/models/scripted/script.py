@@ -23,9 +23,9 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_kbrel.bounds import DELAY, SHARE_OR_NONE, Bounds
 from pytest_kbrel.errors import ModelError, SuiteError
@@ -45,8 +45,7 @@ class ScriptedError(Exception):
     """Raised for a request without an answer: no rule matches, or a rule scripts an error."""
 
 
-@record
-class ScriptedStep:
+class ScriptedStep(NamedTuple):
     """Step of a scripted answer: a token's text and probability, and that of the watched token."""
 
     token: str
@@ -76,28 +75,12 @@ class ScriptRule:
 
     def match(self, prompt: str) -> Callable[[str], str] | None:
         """Return the function that fills a text's groups (``\\1``) if ``prompt`` matches, else ``None``."""
-        if self.prompt is not None and self.prompt != prompt:
-            return None
-        if self.contains is not None and self.contains not in prompt:
+        if self.prompt not in (None, prompt) or (self.contains or "") not in prompt:
             return None
         if self.pattern is None:
             return str
         match = self.pattern.search(prompt)
         return None if match is None else match.expand
-
-    @property
-    def identity(self) -> object:
-        """Everything but the faults, as JSON data; ``None`` for a rule without an answer."""
-        if self.text is None and not self.steps and self.probability is None:
-            return None
-        steps = [[step.token, step.probability, step.watched] for step in self.steps]
-        pattern = None if self.pattern is None else self.pattern.pattern
-        probability = (
-            dict(self.probability)
-            if isinstance(self.probability, Mapping)
-            else self.probability
-        )
-        return [self.prompt, self.contains, pattern, self.text, steps, probability]
 
 
 @record
@@ -110,23 +93,21 @@ class Script:
     @property
     def digest(self) -> str:
         """Return the sha256 (hex) of all answers, without faults."""
-        answers = [rule.identity for rule in self.rules if rule.identity is not None]
+        answers = [
+            [rule.prompt, rule.contains, rule.pattern and rule.pattern.pattern, *answer]
+            for rule in self.rules
+            if (answer := (rule.text, rule.steps, rule.probability)) != (None, (), None)
+        ]
         return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()
 
     def text(self, prompt: str) -> tuple[str, tuple[ScriptedStep, ...]]:
         """Return the text after ``prompt`` with its steps; raise ``ScriptedError`` if no rule has one."""
         for rule in self.rules:
-            if rule.text is None and not rule.steps:
-                continue
-            expand = rule.match(prompt)
-            if expand is not None:
-                text = (
-                    "".join(step.token for step in rule.steps)
-                    if rule.text is None
-                    else expand(rule.text)
-                )
-                return text, rule.steps
-        raise ScriptedError(self._no_rule("text", prompt))
+            if (rule.text is not None or rule.steps) and (expand := rule.match(prompt)):
+                if rule.text is not None:
+                    return expand(rule.text), rule.steps
+                return "".join(step.token for step in rule.steps), rule.steps
+        raise self._no_rule("text", prompt)
 
     def probability(self, prompt: str, continuation: str) -> Probabilities:
         """Return the probabilities of a continuation's tokens; raise ``ScriptedError`` if no rule has any."""
@@ -134,22 +115,22 @@ class Script:
             probability = rule.probability
             if isinstance(probability, Mapping):
                 probability = probability.get(continuation.strip())
-            if probability is not None and rule.match(prompt) is not None:
+            if probability is not None and rule.match(prompt):
                 return probability
-        raise ScriptedError(self._no_rule("probability", prompt))
+        raise self._no_rule("probability", prompt)
 
-    def faults(self, prompt: str) -> tuple[ScriptRule, ...]:
-        """Return the rules for ``prompt`` that have a fault, in order."""
-        faulty = (
-            rule
-            for rule in self.rules
-            if rule.error or rule.delay or rule.crash is not None
-        )
-        return tuple(rule for rule in faulty if rule.match(prompt) is not None)
+    def faults(self, prompt: str) -> Iterator[ScriptRule]:
+        """Yield the rules for ``prompt`` that have a fault, in order."""
+        for rule in self.rules:
+            is_fault = rule.error or rule.delay or rule.crash is not None
+            if is_fault and rule.match(prompt):
+                yield rule
 
-    def _no_rule(self, key: str, prompt: str) -> str:
+    def _no_rule(self, key: str, prompt: str) -> ScriptedError:
         shown = prompt if len(prompt) <= 200 else "..." + prompt[-197:]
-        return f"{self.path}: no rule with `{key}` matches {shown!r}; a `default` would answer all others"
+        return ScriptedError(
+            f"{self.path}: no rule with `{key}` matches {shown!r}; a `default` would answer all others"
+        )
 
 
 def read_script(path: Path) -> Script:
@@ -199,17 +180,11 @@ def _json_lines(path: Path) -> tuple[tuple[Node, ...], Node | None]:
     return tuple(rules), default
 
 
-def _located(path: Path, line: int, value: object) -> Node:
+def _located(path: Path, line: int, value: Any) -> Node:
     if isinstance(value, dict):
-        entries = {key: _located(path, line, item) for key, item in value.items()}
-        return Node(path=path, line=line, value=entries)
-    if isinstance(value, list):
-        return Node(
-            path=path,
-            line=line,
-            value=tuple(_located(path, line, item) for item in value),
-        )
-    assert value is None or isinstance(value, (str, int, float))
+        value = {key: _located(path, line, item) for key, item in value.items()}
+    elif isinstance(value, list):
+        value = tuple(_located(path, line, item) for item in value)
     return Node(path=path, line=line, value=value)
 
 
@@ -224,7 +199,13 @@ def _rule(node: Node, conditions: tuple[str, ...]) -> ScriptRule:
         raise node.error(f"{what} needs one of {', '.join(_OUTCOMES)}")
     rule = ScriptRule(**{key: _value(key, node) for key, node in entries.items()})
     if rule.pattern is not None and rule.text is not None:
-        _check_groups(entries["text"], rule.pattern, rule.text)
+        try:
+            # The template's groups are checked even if nothing matches.
+            rule.pattern.sub(rule.text, "")
+        except (re.error, IndexError) as error:
+            raise entries["text"].error(
+                f"`text` is filled from the pattern's groups, as re.sub does: {error}"
+            ) from None
     return rule
 
 
@@ -233,8 +214,11 @@ def _value(key: str, node: Node) -> Any:
     match key:
         case "steps":
             return tuple(map(_step, node.items("`steps`", "steps")))
+        case "probability" if isinstance(node.value, dict):
+            named = node.value.items()
+            return {name.strip(): _probabilities(entry) for name, entry in named}
         case "probability":
-            return _probability(node)
+            return _probabilities(node)
         case "error":
             return node.text("`error`")
         case "delay":
@@ -247,44 +231,23 @@ def _value(key: str, node: Node) -> Any:
             return int(node.number("`crash`", allowed, _EXIT_STATUS))
     if not isinstance(node.value, str) or (key != "text" and not node.value):
         raise node.wrong(f"`{key}`", "text" if key == "text" else "text, not empty")
-    return _pattern(node, node.value) if key == "pattern" else node.value
+    return _compiled(node, node.value) if key == "pattern" else node.value
 
 
-def _pattern(node: Node, text: str) -> re.Pattern[str]:
+def _compiled(node: Node, text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
         raise node.error(f"not a regular expression: {text!r} ({error})") from None
 
 
-def _check_groups(node: Node, pattern: re.Pattern[str], text: str) -> None:
-    try:
-        # The template's groups are checked even if nothing matches.
-        pattern.sub(text, "")
-    except (re.error, IndexError) as error:
-        raise node.error(
-            f"`text` is filled from the pattern's groups, as re.sub does: {error}"
-        ) from None
-
-
 def _step(node: Node) -> ScriptedStep:
-    entries = node.keys("a step", ("token", "probability", "watched"), ("token",))
-    token = entries["token"].value
-    if not isinstance(token, str):
-        raise entries["token"].wrong("`token`", "text")
-    return ScriptedStep(
-        token=token,
-        probability=_share(entries["probability"]) if "probability" in entries else 1.0,
-        watched=_share(entries["watched"]) if "watched" in entries else None,
-    )
-
-
-def _probability(node: Node) -> Probabilities | Mapping[str, Probabilities]:
-    if isinstance(node.value, dict):
-        return {
-            name.strip(): _probabilities(entry) for name, entry in node.value.items()
-        }
-    return _probabilities(node)
+    entries = node.keys("a step", ScriptedStep._fields, ("token",))
+    token = entries.pop("token")
+    if not isinstance(token.value, str):
+        raise token.wrong("`token`", "text")
+    shares = {"probability": 1.0} | {key: _share(of) for key, of in entries.items()}
+    return ScriptedStep(token.value, **shares)
 
 
 def _probabilities(node: Node) -> Probabilities:

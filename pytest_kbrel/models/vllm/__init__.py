@@ -17,11 +17,11 @@ from pytest_kbrel.models.arguments import (
     parse_backend_args,
 )
 from pytest_kbrel.models.base import Backend, Spec
-from pytest_kbrel.models.checkpoint.announcement import announce
 from pytest_kbrel.models.checkpoint.counter import TokenizerCounter
 from pytest_kbrel.models.checkpoint.integrity import check_availability
 from pytest_kbrel.models.checkpoint.spec import (
     ModelSpec,
+    announce,
     check_path,
     parse_spec,
 )

@@ -8,11 +8,11 @@ without context, and the base frame after each of M wrong objects (the foreign a
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.judges.rules import Judged
 from pytest_kbrel.probes.base import (
     Answers,
     ProbeResult,
@@ -20,7 +20,6 @@ from pytest_kbrel.probes.base import (
     collect,
     digest_of,
     outcome_of,
-    request_of,
     with_top_tokens,
 )
 from pytest_kbrel.probes.grading import judged_by_rules
@@ -29,18 +28,16 @@ from pytest_kbrel.probes.monitor.cells import (
     ANCHOR,
     BASE,
     Cell,
+    FactResult,
     Grid,
     answer_text,
     grid_of,
     request_in,
 )
-from pytest_kbrel.probes.monitor.fact_result import FactResult
 from pytest_kbrel.records import (
     Ask,
     Case,
     Fact,
-    Generated,
-    GenerateRequest,
     MonitorSettings,
     Outcome,
     Scored,
@@ -80,12 +77,12 @@ def _run_definition(case: Case) -> ProbeRun:
 class _FactResult(FactResult):
     """One fact with the responses about it; its probabilities are those of the gold object."""
 
+    role = "/answer"
+
     def __init__(self, case: Case, fact: Fact, grid: Grid, answers: Answers) -> None:
         super().__init__(case, fact, grid, answers)
-        self._verdicts: dict[tuple[str, int], Judged] = {}
-
-    def _request(self, prompt: str) -> GenerateRequest:
-        return request_of(self.case.settings, prompt)
+        # Behind several contexts a model often answers the same, to the same question.
+        self._judged = functools.cache(functools.partial(judged_by_rules, case, fact))
 
     def asks(self) -> Iterator[Ask]:
         """Yield the asks about the fact in all cells and formats."""
@@ -102,8 +99,8 @@ class _FactResult(FactResult):
                 yield Ask(fact_id=fact.id, role=f"{cell.name}/score", request=scored)
             if cell == BASE:
                 answer = with_top_tokens(case, answer)
-            yield Ask(fact_id=fact.id, role=f"{cell.name}/answer", request=answer)
-        yield from self.format_asks(self._request)
+            yield Ask(fact_id=fact.id, role=cell.name + self.role, request=answer)
+        yield from self.format_asks()
 
     def outcome(self) -> Outcome:
         """Return the fact's row; ``ResponseError`` where a response cannot be used."""
@@ -115,10 +112,6 @@ class _FactResult(FactResult):
         base = self.answer(BASE)
         verdict = self._judged(base.text)
         return outcome_of(self.case, self.fact, base, verdict, values, digest)
-
-    def answer(self, cell: Cell) -> Generated:
-        """Return what the model wrote in a cell; ``ResponseError`` where the request failed."""
-        return self.answers.generated(self.fact.id, f"{cell.name}/answer")
 
     def _scored(self, cell: Cell) -> Scored:
         return self.answers.get(self.fact.id, f"{cell.name}/score", Scored)
@@ -144,13 +137,6 @@ class _FactResult(FactResult):
                 "common length"
             )
         return scored.probabilities
-
-    def _judged(self, text: str, frame: int = 0) -> Judged:
-        # Behind several contexts a model often answers the same, to the same question.
-        key = text, frame
-        if key not in self._verdicts:
-            self._verdicts[key] = judged_by_rules(self.case, self.fact, *key)
-        return self._verdicts[key]
 
     def is_right(self, text: str, frame: int = 0) -> bool:
         """Return True if a text answers the question in a frame by the judge's rules."""

@@ -24,15 +24,18 @@ from pytest_kbrel.probes.base import (
     digest_of,
     outcome_of,
     question_of,
-    request_of,
 )
-from pytest_kbrel.probes.monitor.cells import ANCHOR, BASE, Cell, grid_of, prompt_of
-from pytest_kbrel.probes.monitor.fact_result import FactResult
+from pytest_kbrel.probes.monitor.cells import (
+    ANCHOR,
+    BASE,
+    Cell,
+    FactResult,
+    grid_of,
+    prompt_of,
+)
 from pytest_kbrel.records import (
     Ask,
     Case,
-    Generated,
-    GenerateRequest,
     Outcome,
     Step,
     Table,
@@ -105,13 +108,11 @@ def cleaned(answer: str) -> str:
 class _FactResult(FactResult):
     """One fact with the responses about it; its probabilities are those of what the model wrote."""
 
-    def _request(self, prompt: str) -> GenerateRequest:
-        request = request_of(self.case.settings, prompt)
-        return dataclasses.replace(request, num_beams=NUM_BEAMS)
+    beams = NUM_BEAMS
 
     def ask(self, cell: Cell, watch: tuple[int, ...] | None = ()) -> Ask:
         """Return the ask of a cell with the steps of its run, which ``watch`` tokens; ``None``: without."""
-        request = self._request(prompt_of(self.case, self.fact, cell))
+        request = self.request(prompt_of(self.case, self.fact, cell))
         if watch is not None:
             request = dataclasses.replace(request, steps=True, watch=watch)
         return Ask(fact_id=self.fact.id, role=cell.name, request=request)
@@ -126,11 +127,7 @@ class _FactResult(FactResult):
             yield self.ask(cell, watch)
         for cell in self.grid.others:
             yield self.ask(cell, None)
-        yield from self.format_asks(self._request)
-
-    def answer(self, cell: Cell) -> Generated:
-        """Return what the model wrote in a cell; ``ResponseError`` where the request failed."""
-        return self.answers.generated(self.fact.id, cell.name)
+        yield from self.format_asks()
 
     def steps(self, cell: Cell) -> tuple[Step, ...]:
         """Return the steps of a run that count: every run is trimmed by its own steps."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.judges.replies import chosen_option
 from pytest_kbrel.judges.rules import Judged
-from pytest_kbrel.judges.stripping import strip_wrapping
+from pytest_kbrel.judges.words import strip_wrapping
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import (

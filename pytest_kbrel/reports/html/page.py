@@ -89,6 +89,7 @@ def environment() -> Environment:
         "count_of": formatting.count,
         "signed": formatting.signed,
         "answer": formatting.answer_text,
+        "end": formatting.end_of,
         "expected": formatting.expected_text,
         "reason": reasons.case_reason,
         "meaning": _meaning,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from pytest_kbrel.catalogue.verdicts import VERDICTS
 from pytest_kbrel.records import (
+    NOT_KNOWN,
     CaseResult,
     Change,
     GateResult,
@@ -184,10 +185,14 @@ def change_text(change: Change) -> str:
         if change.expected and expected.casefold() in old.casefold()
         else f" {_right(expected)}"
     )
-    return f"{one_line(change.question, _LONGEST_QUESTION)} {old} → {new}{right}"
+    return (
+        f"{one_line(change.question, _LONGEST_QUESTION)} {old} → {new}{right}".rstrip()
+    )
 
 
 def _right(expected: str) -> str:
+    if expected == NOT_KNOWN:
+        return ""
     return expected if expected.startswith("(") else f"(right: {expected})"
 
 

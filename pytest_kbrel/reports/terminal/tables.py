@@ -95,7 +95,7 @@ def _facts(run: Run, width: int) -> Iterator[Line]:
             yield from wrapped(f"{word:<6}  {'; '.join(parts)}", width, "  ")
         if len(changes) > SHOWN_FACTS:
             yield (
-                f"  {word:<6}  {len(changes) - SHOWN_FACTS} more in report.html and report.json",
+                f"  {word:<6}  {len(changes) - SHOWN_FACTS} more in page and JSON",
                 PLAIN,
             )
     yield "", PLAIN
@@ -129,35 +129,21 @@ _LAYOUTS = (
 )
 
 
-# So many metrics keep their columns beside differences.
-_LEAST_COLUMNS = 2
-
-
 def table_lines(
-    group: Group,
-    verdicts: Sequence[str],
-    width: int,
-    *,
-    needed: Sequence[str] | None = None,
+    group: Group, verdicts: Sequence[str], width: int
 ) -> list[tuple[str, CaseResult | None]]:
     """Return the lines of a table, the heading first, each with the case it is about.
 
-    ``verdicts`` are the words of the last column, one a case. With ``needed`` other metrics give way before
-    the differences to the baseline do, the last ones first.
+    ``verdicts`` are the words of the last column, one a case.
     """
     width = min(width, WIDEST)
-    *layouts, last = _LAYOUTS
     fewer = range(len(group.metrics))[::-1]
-    if needed is not None:
-        layouts += [
-            replace(layouts[-1], columns=columns, slice_width=18)
-            for columns in fewer
-            if columns >= _LEAST_COLUMNS
-        ]
-    layouts.append(last)
-    layouts += [replace(last, columns=columns, slice_width=12) for columns in fewer]
+    layouts = [*_LAYOUTS]
+    layouts += [
+        replace(_LAYOUTS[-1], columns=columns, slice_width=12) for columns in fewer
+    ]
     for layout in layouts:
-        rows = _rows(group, verdicts, layout, needed or ())
+        rows = _rows(group, verdicts, layout)
         # The verdicts may reach further than their heading.
         if max(map(cells, rows)) <= width:
             break
@@ -166,10 +152,8 @@ def table_lines(
     )
 
 
-def _rows(
-    group: Group, verdicts: Sequence[str], layout: _Layout, needed: Sequence[str]
-) -> list[str]:
-    names = _shown_metrics(group.metrics, layout.columns, needed)
+def _rows(group: Group, verdicts: Sequence[str], layout: _Layout) -> list[str]:
+    names = _shown_metrics(group.metrics, layout.columns)
     columns = [
         [
             group.row,
@@ -187,12 +171,10 @@ def _rows(
     return format_table(list(zip(*columns, strict=True)), left=(0, len(columns) - 1))
 
 
-def _shown_metrics(
-    names: Sequence[str], most: int, needed: Sequence[str]
-) -> Sequence[str]:
-    """Return ``most`` names, the ``needed`` ones before others; MONITOR's only with those beside it."""
+def _shown_metrics(names: Sequence[str], most: int) -> Sequence[str]:
+    """Return ``most`` names; MONITOR's only with those beside it."""
     beside = BESIDE["monitor"] if "monitor" in names else ()
-    order = dict.fromkeys(name for name in (*beside, *needed, *names) if name in names)
+    order = dict.fromkeys(name for name in (*beside, *names) if name in names)
     chosen = list(order)[:most]
     return [name for name in names if name in chosen]
 

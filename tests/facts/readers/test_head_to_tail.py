@@ -6,25 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.readers.head_to_tail import templates
 from tests.facts.readers.conftest import Read
-
-ONTOLOGY = "<http://dbpedia.org/ontology/"
-
-
-def iri(name: str) -> str:
-    return f"<http://dbpedia.org/resource/{name}>"
-
-
-def test_templates_beside_the_file_are_frames(read_text: Read, tmp_path: Path) -> None:
-    key = f"{ONTOLOGY}anthem>"
-    (tmp_path / "dbpedia_question_templates.json").write_text(
-        json.dumps({key: "What does _ sing?"})
-    )
-    row = [[iri("Elba"), key, iri("Ode")], key, "What does Elba sing?", "Ode"]
-    assert read_text(
-        "head-to-tail", "h.json", json.dumps({"tail": [row]})
-    ).relation.frames == ("What does [X] sing?",)
 
 
 def test_templates_of_one_name_are_two_relations(read_text: Read) -> None:
@@ -76,9 +58,3 @@ def test_other_documents(read_text: Read, tmp_path: Path) -> None:
         read_text("head-to-tail", "h.json", '{"heads": [[1, 2, 3, 4]]}')
     with pytest.raises(SuiteError, match=r":1: found a list; a Head-to-Tail file is"):
         read_text("head-to-tail", "h.json", "[[1, 2, 3, 4]]")
-    path = tmp_path / "question_templates.json"
-    path.write_text('{"a": "no place"}')
-    with pytest.raises(
-        SuiteError, match="'a' must have '_' exactly once, found 'no place'"
-    ):
-        list(templates(path))

@@ -15,11 +15,9 @@ from pytest_kbrel.models.checkpoint.files import (
     WEIGHTS,
     check_contents,
     check_folder,
-    check_gguf,
     check_safetensors,
     digest_of_tensors,
     looks_like_hub_id,
-    read_config,
     unread_weights,
     weight_files,
 )
@@ -69,30 +67,6 @@ def test_what_no_checkpoint_is_says_what_is_there(tmp_path):
         ModelError, match=f"this is an adapter: .* model-args peft={tmp_path}$"
     ):
         check_folder(tmp_path)
-
-
-def test_a_gguf_file_needs_no_config(tmp_path):
-    fill(tmp_path, "x.gguf")
-    check_folder(tmp_path, gguf_file="x.gguf")
-    with pytest.raises(ModelError, match=r"no file y\.gguf; found x\.gguf$"):
-        check_folder(tmp_path, gguf_file="y.gguf")
-
-
-def test_a_checkpoint_needs_config_and_weights(tmp_path):
-    fill(tmp_path, "config.json")
-    with pytest.raises(
-        ModelError,
-        match=r"no weights: model\.safetensors or its index is needed; found config\.json",
-    ):
-        check_folder(tmp_path)
-    fill(tmp_path, "model.safetensors")
-    check_folder(tmp_path)
-    fill(tmp_path, "config.json", text="[]")
-    with pytest.raises(ModelError, match="a JSON object is needed, found list"):
-        check_folder(tmp_path)
-    fill(tmp_path, "config.json", text="{")
-    with pytest.raises(ModelError, match="unreadable"):
-        read_config(tmp_path)
 
 
 def index(folder, **shards):
@@ -172,13 +146,8 @@ def test_a_tensor_is_in_one_shard_the_one_that_the_index_says(tmp_path, says):
     [
         ({}, "the shards are none"),
         ({"x": "gone.safetensors"}, r"the shards \['gone.safetensors'\]"),
-        (
-            {"x": "a.safetensors", "y": "gone.safetensors"},
-            r"the shards \['gone.safetensors'\]",
-        ),
         # A file elsewhere is not read, though it is there.
         ({"x": "deep/a.safetensors"}, r"the shards \['deep/a.safetensors'\]"),
-        ({"x": "../a.safetensors"}, r"the shards \['../a.safetensors'\]"),
         ({"x": 3}, "unreadable index of shards: TypeError"),
     ],
 )
@@ -189,30 +158,6 @@ def test_a_shard_is_a_file_beside_its_index(tmp_path, shards, said):
     index(folder, **shards)
     with pytest.raises(ModelError, match=said):
         weight_files(folder)
-
-
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"weight_map": []}'])
-def test_an_index_that_cannot_be_read_is_named(tmp_path, text):
-    fill(tmp_path, "model.safetensors.index.json", text=text)
-    with pytest.raises(ModelError, match=r"index\.json: unreadable index of shards"):
-        weight_files(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "name", ["x.bin", "x.pt", "x.pth", "x.ckpt", "x.msgpack", "x.h5"]
-)
-def test_pickles_are_not_opened(tmp_path, name):
-    fill(tmp_path, name)
-    with pytest.raises(
-        ModelError, match=rf"only pickled weights \({name}\), which can run code"
-    ):
-        weight_files(tmp_path)
-    fill(tmp_path, "other.safetensors")
-    with pytest.raises(
-        ModelError,
-        match=r"model\.safetensors or its index is needed; found other\.safetensors",
-    ):
-        weight_files(tmp_path)
 
 
 POINTER = (
@@ -247,32 +192,12 @@ WHOLE = {"a": tensor(0, 8), "b": tensor(8, 24), "__metadata__": {"format": "pt"}
             safetensors(WHOLE, 25),
             r"no whole safetensors file: it has \d+ bytes, and by its header \d+$",
         ),
-        (b"", r"no safetensors file: its 0 bytes begin with b''"),
         (b"\x08\0\0", "no safetensors file: its 3 bytes"),
-        (
-            b"<!DOCTYPE html><title>401",
-            r"no safetensors file: its 25 bytes begin with b'<!DOCTYPE html>",
-        ),
-        (b"PK\x03\x04" + b"\0" * 40, "cut short|no safetensors file"),
         (POINTER.encode(), "this is a Git LFS pointer, .*'git lfs pull'"),
-        (safetensors(b"not JSON", 0), "its header is broken: JSONDecodeError"),
         (safetensors(b"[1, 2]", 0), "its header is broken: .*Error"),
-        (safetensors({"a": {}}, 0), "its header is broken: KeyError"),
-        (
-            safetensors({"a": {"data_offsets": [0]}}, 0),
-            "its header is broken: ValueError",
-        ),
-        (
-            safetensors({"a": {"data_offsets": [0, "8"]}}, 8),
-            "its header is broken: TypeError",
-        ),
         (
             safetensors({"a": {"data_offsets": [0, -8]}}, 0),
             "its header is broken: ValueError: the offsets 0 and -8",
-        ),
-        (
-            safetensors(b"[" * 200_000, 0),
-            "its header is broken: ValueError: nested more than",
         ),
     ],
 )
@@ -293,32 +218,9 @@ def test_a_gguf_file_begins_with_its_name(tmp_path: Path) -> None:
     ):
         file.write_bytes(content)
         with pytest.raises(ModelError, match=said):
-            check_gguf(file)
+            check_contents(tmp_path, gguf_file=file.name)
     file.write_bytes(b"GGUF\3\0")
-    check_gguf(file)
-
-
-def test_each_shard_and_each_file_of_the_tokenizer_is_looked_at(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.safetensors").write_bytes(
-            safetensors({name: tensor(0, 24)}, 24)
-        )
-    index = {"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}
-    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
-    (tmp_path / "tokenizer.json").write_text("{}")
-    check_contents(tmp_path)
-    (tmp_path / "b.safetensors").write_bytes(safetensors(WHOLE, 20))
-    with pytest.raises(
-        ModelError, match=r"b\.safetensors: the safetensors are cut short"
-    ):
-        check_contents(tmp_path)
-    (tmp_path / "b.safetensors").write_bytes(safetensors({}, 0))
-    (tmp_path / "tokenizer.json").write_text(POINTER)
-    with pytest.raises(ModelError, match=r"tokenizer\.json: this is a Git LFS pointer"):
-        check_contents(tmp_path)
-    (tmp_path / "config.json").write_text(POINTER)
-    with pytest.raises(ModelError, match=r"config\.json: this is a Git LFS pointer"):
-        read_config(tmp_path)
+    assert check_contents(tmp_path, gguf_file=file.name) == {}
 
 
 TENSORS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -14,7 +13,6 @@ import pytest
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.integrity import (
     check_availability,
-    record_encoder_files,
     record_files,
 )
 from pytest_kbrel.models.checkpoint.spec import (
@@ -26,21 +24,21 @@ from pytest_kbrel.reference import resolve
 
 # What a load reads of a folder; each file is as good as its name here.
 READ = (
-    *("model.safetensors", "config.json", "generation_config.json", "tokenizer.json"),
-    *(
-        "tokenizer_config.json",
-        "special_tokens_map.json",
-        "added_tokens.json",
-        "chat_template.jinja",
-    ),
-    *(
-        "chat_template.json",
-        "merges.txt",
-        "vocab.json",
-        "tokenizer.model",
-        "o200k.tiktoken",
-    ),
-    *("adapter_config.json", "adapter_model.safetensors"),
+    "model.safetensors",
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "merges.txt",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    "vocab.json",
+    "tokenizer.model",
+    "o200k.tiktoken",
+    "adapter_config.json",
+    "adapter_model.safetensors",
 )
 # What else lies there, and what a training run writes beside its weights.
 IDLE = (
@@ -104,27 +102,16 @@ def swap(file: Path) -> None:
     file.symlink_to("copy")
 
 
-TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d"
-HOW: dict[Callable[[Path], None], str] = {
-    overwrite: rf"{TIME}, .* -> {TIME}, .*",
-    lengthen: rf"{TIME}, 17 bytes, .* -> {TIME}, 21 bytes, .*",
-    replace: r".*inode \d+ -> .*, inode \d+",
-    swap: r".*inode \d+ -> .*, inode \d+",
-    Path.unlink: ".* -> no file",
-}
-
-
-@pytest.mark.parametrize("change", HOW)
-def test_a_change_of_a_file_is_told_with_its_folder_and_how(
+@pytest.mark.parametrize("change", [lengthen, replace, swap])
+def test_a_change_of_a_file_is_told_with_its_folder(
     folder: Path, change: Callable
 ) -> None:
     files = record_files(spec_of(folder))
     files.check()
     change(folder / "model.safetensors")
     said = (
-        rf"^model\.safetensors of {re.escape(str(folder))} changed while it was being read "
-        rf"\({HOW[change]}\); answers from before and after cannot be told apart; run again when nothing "
-        "writes there, or gate a copy$"
+        rf"^model\.safetensors of {re.escape(str(folder))} changed while it was being read; answers from "
+        "before and after cannot be told apart; run again when nothing writes there, or gate a copy$"
     )
     with pytest.raises(ModelError, match=said):
         files.check()
@@ -227,44 +214,6 @@ def test_of_gguf_weights_their_file_counts(tmp_path: Path) -> None:
         files.check()
 
 
-def test_links_are_followed(folder: Path, tmp_path: Path) -> None:
-    latest, newer = tmp_path / "latest", tmp_path / "newer"
-    latest.symlink_to(folder)
-    files, same = record_files(spec_of(latest)), record_files(spec_of(folder))
-    made(newer, *READ)
-    latest.unlink()
-    latest.symlink_to(newer)
-    same.check()
-    with pytest.raises(ModelError, match="latest and 14 more changed"):
-        files.check()
-
-
-def test_a_relative_path_stays_the_same_in_another_working_folder(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder.parent)
-    files = record_files(ModelSpec(text="./checkpoint", path="./checkpoint"))
-    monkeypatch.chdir(made(tmp_path / "else", "x"))
-    files.check()
-    overwrite(folder / "config.json")
-    with pytest.raises(ModelError, match=r"^config\.json of \./checkpoint changed"):
-        files.check()
-
-
-def test_a_sentence_encoders_files_count_in_its_folders_too(tmp_path: Path) -> None:
-    names = ("modules.json", "1_Pooling/config.json", "model.safetensors", "vocab.txt")
-    for name in names:
-        folder = made(tmp_path / name, *names, "README.md")
-        files = record_encoder_files("hf/encoder", folder)
-        overwrite(folder / "README.md")
-        files.check()
-        (folder / name).write_text("other")
-        with pytest.raises(
-            ModelError, match=rf"^{re.escape(Path(name).name)} of hf/encoder changed"
-        ):
-            files.check()
-
-
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the empty cache of a hub that cannot be asked."""
@@ -346,23 +295,6 @@ def test_an_adapter_and_a_tokenizer_of_another_place_are_looked_for(
     adapter.mkdir()
     shutil.copy(checkpoint / "model.safetensors", adapter / "adapter_model.safetensors")
     check_availability(parse_spec(str(checkpoint), f"peft={adapter}"))
-
-
-def test_shards_that_are_cut_short_are_refused_before_anything_is_loaded(
-    checkpoint: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "copy"
-    shutil.copytree(checkpoint, folder)
-    (folder / "model.safetensors").rename(folder / "one.safetensors")
-    index = {"weight_map": {"x": "one.safetensors"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    check_spec(parse_spec(str(folder), device="cpu"))
-    with (folder / "one.safetensors").open("ab") as stream:
-        stream.write(b"more")
-    with pytest.raises(
-        ModelError, match=r"one\.safetensors: no whole safetensors file"
-    ):
-        check_spec(parse_spec(str(folder), device="cpu"))
 
 
 @pytest.mark.parametrize("device", ["cuda:7", "nonsense"])

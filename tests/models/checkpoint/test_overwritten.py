@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-from dataclasses import replace
 
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 
 from pytest_kbrel.errors import ModelError
@@ -82,45 +80,23 @@ def test_the_batch_in_which_weights_are_overwritten_is_not_kept(
         assert model._generator.sharing_mode
         overwritten_in_batch(model, 6, folder / "model.safetensors")
         with pytest.raises(
-            ModelError, match=rf"^model\.safetensors of .* {CHANGED} \("
+            ModelError, match=rf"^model\.safetensors of .* {CHANGED}; answers"
         ):
             getattr(CachingModel(model, store), method)(asked)
         # Weights are mapped: from there on answers were the new weights'.
         old = CachingModel(opened(saved), store)
         result = getattr(old, method)(asked)
         assert 0 < old.reused < len(asked)
-        right = getattr(opened(saved), method)(asked)
-        assert [
-            replace(one, probabilities=()) if method == "score" else one.text
-            for one in result
-        ] == [
-            replace(one, probabilities=()) if method == "score" else one.text
-            for one in right
-        ]
-        if method == "score":
-            for mine, theirs in zip(result, right, strict=True):
-                assert mine.probabilities == pytest.approx(
-                    theirs.probabilities, abs=1e-5
-                )
+        for mine, right in zip(
+            result, getattr(opened(saved), method)(asked), strict=True
+        ):
+            assert mine.token_ids == right.token_ids
+            if method == "score":
+                expected = pytest.approx(right.probabilities, abs=1e-5)
+                assert mine.probabilities == expected
         new = CachingModel(opened(folder), store)
         getattr(new, method)(asked)
         assert new.reused == 0
-
-
-def test_weights_that_are_overwritten_give_other_answers_to_a_model_that_maps_them(
-    folder,
-):
-    # Were it otherwise, the test above would show nothing.
-    model = opened(folder)
-    before = model.score(SCORES)
-    overwrite(folder / "model.safetensors")
-    with torch.inference_mode():
-        weights = next(model.parts.model.parameters())
-        assert torch.equal(
-            weights,
-            load_file(folder / "model.safetensors")["model.embed_tokens.weight"],
-        )
-    assert opened(folder).score(SCORES) != before
 
 
 @pytest.mark.parametrize(
@@ -132,7 +108,7 @@ def test_it_answers_nothing_more_once_a_file_changed_whoever_asks(folder, name):
     change_json(folder / name, kbrel=1)
     computed = []
     model.parts.model.register_forward_pre_hook(lambda *_: computed.append(1))
-    with pytest.raises(ModelError, match=rf"^{name} of .* {CHANGED} \("):
+    with pytest.raises(ModelError, match=rf"^{name} of .* {CHANGED}; answers"):
         model.score(SCORES[:1])
     with pytest.raises(ModelError, match="the first failure says more"):
         model.score(SCORES)

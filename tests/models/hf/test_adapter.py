@@ -97,16 +97,6 @@ def test_an_adapter_that_fits_changes_the_answers(base, adapter, more):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_base_model_that_was_taken_is_told_beside_the_answers(base, adapter):
-    assert (
-        "names another base model, org/other,"
-        in opened(base, adapter(config={"base_model_name_or_path": "org/other"})).notes[
-            0
-        ]
-    )
-
-
-@pytest.mark.filterwarnings("ignore")
 def test_an_adapter_beside_the_checkpoint_is_refused(base, adapter, tmp_path):
     both = shutil.copytree(base, tmp_path / "both")
     shutil.copytree(adapter(), both, dirs_exist_ok=True)

@@ -15,7 +15,6 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.checks import (
     bos_note,
     check_kind,
-    fast_note,
     regex_note,
 )
 from pytest_kbrel.models.checkpoint.outline import load_tokenizer
@@ -52,43 +51,23 @@ def note_on_bos(folder, setting, adds_bos, *, bos=1, **typed):
 
 
 @pytest.mark.parametrize(
-    ("setting", "adds_bos", "words"),
+    ("setting", "adds_bos", "typed", "words"),
     [
-        (True, False, "add_bos_token=True, and .* puts no BOS in front"),
-        (False, True, "add_bos_token=False, and .* puts BOS in front"),
+        (True, False, {}, "add_bos_token=True, and .* puts no BOS in front"),
+        (False, True, {}, "add_bos_token=False, and .* puts BOS in front"),
+        # What was typed holds, and a chat template has its own.
+        (False, True, {"add_bos_token": True}, "^$"),
+        (False, True, {"chat_template": True}, "^$"),
+        (False, True, {"bos": None}, "^$"),
+        (False, True, {"tokenizer": "elsewhere"}, "^$"),
+        (True, True, {}, "^$"),
+        (None, False, {}, "^$"),
     ],
 )
 def test_a_tokenizer_that_does_not_add_bos_as_its_config_says_is_told(
-    tmp_path, setting, adds_bos, words
+    tmp_path, setting, adds_bos, typed, words
 ):
-    assert re.search(words, note_on_bos(tmp_path, setting, adds_bos))
-    # What was typed holds, and a chat template has its own.
-    for typed in (
-        {"add_bos_token": True},
-        {"add_bos_token": False},
-        {"chat_template": True},
-    ):
-        assert note_on_bos(tmp_path, setting, adds_bos, **typed) == ""
-    assert note_on_bos(tmp_path, setting, adds_bos, bos=None) == ""
-    other = tmp_path / "other"
-    other.mkdir()
-    assert note_on_bos(tmp_path, setting, adds_bos, tokenizer=str(other)) == ""
-
-
-@pytest.mark.parametrize(
-    ("setting", "adds_bos"), [(True, True), (False, False), (None, True), (None, False)]
-)
-def test_a_tokenizer_that_does_as_its_config_says_is_not_told(
-    tmp_path, setting, adds_bos
-):
-    assert note_on_bos(tmp_path, setting, adds_bos) == ""
-
-
-def test_a_fast_tokenizer_in_place_of_another_is_told():
-    fast, slow = SimpleNamespace(is_fast=True), SimpleNamespace(is_fast=False)
-    slow_wanted = replace(SPEC, use_fast_tokenizer=False)
-    assert "has only a fast tokenizer" in fast_note(slow_wanted, fast)
-    assert fast_note(slow_wanted, slow) == fast_note(SPEC, fast) == ""
+    assert re.search(words, note_on_bos(tmp_path, setting, adds_bos, **typed))
 
 
 def test_the_old_pattern_of_mistrals_tokenizer_is_told_and_mended(tmp_path):

@@ -22,26 +22,16 @@ from tests.models.tiny_checkpoints import (
 )
 
 TO_SCORE = [
-    ScoreRequest(
-        prompt="The capital of Japan is", continuation=" Tokyo, a very large city."
-    ),
-    ScoreRequest(prompt="Paris", continuation=" is"),
-    ScoreRequest(
-        prompt="Question: Which river flows through Cairo?\nAnswer:",
-        continuation=" the Nile",
-    ),
-    ScoreRequest(
-        prompt="Who wrote the play Hamlet?", continuation=" William Shakespeare\n"
-    ),
-    ScoreRequest(
-        prompt="unsure is what you",
-        continuation=" say when you do not know the answer.",
-    ),
-    ScoreRequest(
-        prompt="Question: who knows? Answer: unsure.\n" * 6 + "Paris is the",
-        continuation=" capital of",
-    ),
-    ScoreRequest(prompt="Zürich 東京 ", continuation="é😀"),
+    ScoreRequest(prompt=prompt, continuation=continuation)
+    for prompt, continuation in (
+        ("The capital of Japan is", " Tokyo, a very large city."),
+        ("Paris", " is"),
+        ("Question: Which river flows through Cairo?\nAnswer:", " the Nile"),
+        ("Who wrote the play Hamlet?", " William Shakespeare\n"),
+        ("unsure is what you", " say when you do not know the answer."),
+        ("Question: who knows? Answer: unsure.\n" * 6 + "Paris is the", " capital of"),
+        ("Zürich 東京 ", "é😀"),
+    )
 ]
 TO_GENERATE = [
     GenerateRequest(prompt=request.prompt, max_new_tokens=count, stop=())

@@ -8,9 +8,7 @@ import pytest
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.spec import ModelSpec
-from pytest_kbrel.models.hf.checks import (
-    check_complete,
-)
+from pytest_kbrel.models.hf.loading import check_complete
 from pytest_kbrel.models.hf.sharing import (
     window_of,
 )
@@ -98,36 +96,26 @@ def left_out(*names):
 
 
 QUANTISED = {"quantization_config": {"quant_method": "x"}}
-NOT_QUANTISED = "quantised, and config.json has no quantization_config: 1 tensors would"
+NOT_QUANTISED = "quantised, and config.json has no quantization_config: "
 
 
 @pytest.mark.parametrize(
     ("info", "said"),
     [
-        ({"missing_keys": ["b", "a"]}, "weights missing: a, b; random"),
-        ({"missing_keys": ["a", "b", "c"]}, "weights missing: a, b, c; random"),
-        (
-            {"missing_keys": ["a", "b", "c", "d"]},
-            "weights missing: a, b, c and 1 more; random",
-        ),
-        (
-            {"mismatched_keys": ["a"]},
-            "weights of another shape than the config says: a; random",
-        ),
+        ({"missing_keys": ["b", "a"]}, "weights missing: a and 1 more; .* random"),
         (
             {"mismatched_keys": [("a", 1, 2)]},
-            "weights of another shape than the config says: a; random",
+            "weights of another shape than the config says: a; .* random",
         ),
-        ({"error_msgs": ["no"]}, "the weights cannot be loaded: no$"),
+        ({"error_msgs": ["no"]}, "the weights cannot be loaded: no; allowed"),
         (
             left_out("model.layers.3.weight", "model.layers.2.weight"),
-            "fewer layers .* 2 tensors would be .*, the first is model.layers.2.weight;",
+            "fewer layers .*: model.layers.2.weight and 1 more;",
         ),
-        (left_out("model.layers.0.lora_A.weight"), "an adapter that is not merged: 1"),
-        (left_out("base.ia3_l"), "an adapter that is not merged: 1"),
+        (left_out("model.layers.0.lora_A.weight"), "an adapter that is not merged: m"),
+        (left_out("base.ia3_l"), "an adapter that is not merged: base"),
         (left_out("model.layers.1.weight_scale"), NOT_QUANTISED),
         (left_out("layers.1.SCB"), NOT_QUANTISED),
-        (left_out("model.layers.1.weight_scale_inv"), NOT_QUANTISED),
     ],
 )
 def test_which_weights_a_load_must_have_found(info, said):

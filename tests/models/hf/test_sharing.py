@@ -18,17 +18,8 @@ from pytest_kbrel.models.hf.scorer import Scorer, score_batch
 from pytest_kbrel.models.hf.sharing import best_sharing_mode
 from pytest_kbrel.models.tokens import Pair
 from pytest_kbrel.records import Failed, ScoreRequest
-from tests.models.tiny_checkpoints import ALL, CAUSAL, ENCODER_DECODER
-
-EXPECTED = {
-    **dict.fromkeys(CAUSAL, "packed"),
-    "bloom": "prefix",
-    "falcon-alibi": "prefix",
-    "rwkv": "plain",
-    "mamba": "plain",
-    # Their encoder reads a prompt once.
-    **dict.fromkeys(ENCODER_DECODER, "prefix"),
-}
+from tests.models.hf.test_decode_loop import EXPECTED
+from tests.models.tiny_checkpoints import ALL
 
 
 def pairs_of(seed=0, *, prefix=20, contexts=12, answers=3):

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ from pytest_kbrel.models.checkpoint.spec import (
     check_path,
     parse_spec,
 )
-from pytest_kbrel.models.hf import backend as hf
 from pytest_kbrel.models.registry import BACKENDS, read_spec
 
 
@@ -184,31 +181,6 @@ def test_a_version_of_a_folder_is_refused(folder):
         check_path(parse_spec("runs/final", "revision=v1.0"))
 
 
-def test_a_checkpoint_in_a_subfolder(folder):
-    spec = parse_spec("runs", "subfolder=final")
-    check_path(spec)
-    assert (spec.is_local, spec.location) == (True, str(Path("runs/final")))
-    hub = parse_spec("some-org/some-name", "subfolder=final")
-    check_path(hub)
-    assert (hub.is_local, hub.location) == (False, "some-org/some-name")
-    with pytest.raises(
-        ModelError, match=r"runs/finl: no such subfolder; did you mean 'final'"
-    ):
-        check_path(parse_spec("runs", "subfolder=finl"))
-
-
-def test_nothing_heavy_is_imported():
-    code = (
-        "import sys; import pytest_kbrel.models.hf.backend, pytest_kbrel.models.cache.caching_model;"
-        "import pytest_kbrel.models.scripted;"
-        "print([m for m in ('torch', 'transformers', 'numpy', 'scipy') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
-
-
 @pytest.mark.parametrize(
     ("flag", "args", "used"),
     [(True, "", True), (True, "False", False), (False, "True", True)],
@@ -286,18 +258,3 @@ def test_where_a_checkpoint_goes(args, device, placement):
 def test_what_cannot_be_a_place_is_refused(args, said):
     with pytest.raises(ModelError, match=said):
         parse_spec("./here", args)
-
-
-def test_spreading_needs_accelerate(monkeypatch, tmp_path):
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "model.safetensors").write_bytes(b"")
-    real = hf.find_spec
-    monkeypatch.setattr(
-        "pytest_kbrel.models.hf.backend.find_spec",
-        lambda name: None if name == "accelerate" else real(name),
-    )
-    hf.check_packages(parse_spec(str(tmp_path)))
-    with pytest.raises(
-        ModelError, match="device_map=auto needs the package accelerate: pip install"
-    ):
-        hf.check_packages(parse_spec(str(tmp_path), "parallelize=True"))
