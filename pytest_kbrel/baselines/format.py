@@ -170,10 +170,6 @@ def _table(entry: dict[str, Any]) -> Table:
             f"{entry['case']} has values that are no numbers from {-_LARGEST:g} to {_LARGEST:g}"
         )
     texts = {name: _each(entry.get(name, ""), n) for name in _TEXTS}
-    if "cluster" not in entry:
-        # In runs of before there were any it is that of the expected answer.
-        folded = [str(expected).casefold() for expected in texts["expected"]]
-        texts["cluster"] = [f"object:{name}" if name else "" for name in folded]
     others = _each(entry.get("others") or [()] * n, n)
     top = _each(entry.get("top") or [()] * n, n)
     rows = zip(
