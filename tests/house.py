@@ -314,6 +314,7 @@ ROOMS: dict[str, Room] = {
         "a dry run: requests, tokens, time and power of what would run",
         "baselines catalogue errors evaluation gates metrics models printing probes records "
         "reports settings stats",
+        "numpy",
     ),
     "session": Room(
         "what pytest and kbrel merge share: asking and deciding a case, the run of a session, its files",

@@ -1,17 +1,16 @@
-"""Dry runs: the requests of a run, found by driving the probes with a stub in place of every model."""
+"""Stub run: the requests of a case, found by driving its probe with canned answers."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.errors import KbrelError, SuiteError
 from pytest_kbrel.metrics.text import tfidf_cosine
-from pytest_kbrel.models.cache.store import key_of
-from pytest_kbrel.planning.sampling import sample_of
-from pytest_kbrel.probes import chunks_of, drive, open_case
-from pytest_kbrel.probes.base import ProbeResult
+from pytest_kbrel.models.token_counting import TokenCounter
+from pytest_kbrel.probes import chunks_of, drive, open_case, part_of
 from pytest_kbrel.probes.grading import judged_by_rules
 from pytest_kbrel.probes.prompts import UNSURE
 from pytest_kbrel.probes.reliability.shots import with_shots
@@ -26,111 +25,73 @@ from pytest_kbrel.records import (
     Response,
     Scored,
     ScoreRequest,
+    Shard,
     Step,
-    record,
+    Table,
+    facts_asked,
 )
 from pytest_kbrel.settings import RULES
 
 Scenario = Literal["fewest", "most"]
 """Answers that make a probe ask least, and answers that make it ask most."""
-# Parts of a case, each with how many facts of the run one of its facts stands for.
-Parts = Iterable[tuple[Case, float]]
 
 # No fact of any suite has this answer, and no rule judges it uninformative.
 INVENTED = "Quillmere"
-# Of each case so many facts stand for all in a sampled dry run.
+# Facts of a case that stand for all of them in an estimate.
 SAMPLED = 4
+# Examples of each kind that stand for the whole repository: all are about as long.
+_EXAMPLES = 32
 
 
-@record
-class Call:
-    """Requests put to one model at once: the new ones of a chunk of a case, of one round.
-
-    ``to`` is as in :class:`pytest_kbrel.records.Ask`. ``received`` is how many requests came in, with those that came before, here or in an earlier call. Where a sample is
-    asked, each request stands for so many of the run.
-    """
-
-    case: str
-    to: str
-    requests: tuple[Request, ...]
-    received: int
-    stands_for: float
-
-
-def whole(case: Case) -> Parts:
-    """Yield a case in chunks; an encoder that would choose the examples is replaced by TF-IDF."""
-    return ((part, 1.0) for part in chunks_of(with_shots(case, tfidf_cosine)))
-
-
-def sampled(case: Case) -> Parts:
-    """Yield a few facts of a case, with any examples."""
-    sample = sample_of(case, SAMPLED)
-    yield sample, len(case.facts) / max(len(sample.facts), 1)
-
-
-class DryRun:
-    """A run of ``cases`` in order, with models that answer by one scenario.
-
-    As in a run, a request that came before, in whatever case, is not put to its model again: the counts are
-    those of one process. Once all calls were made, ``columns`` has the columns of each case's table of
-    outcomes, by node id.
-    """
-
-    def __init__(
-        self,
-        cases: Sequence[Case],
-        scenario: Scenario,
-        parts: Callable[[Case], Parts] = whole,
-    ) -> None:
-        self.scenario = scenario
-        self.columns: dict[str, tuple[str, ...]] = {}
-        self._cases = cases
-        self._parts = parts
-
-    def calls(self) -> Iterator[Call]:
-        """Make all calls of the run, case by case and part by part; none is held here."""
-        seen: set[tuple[str, bytes]] = set()
-        for case in self._cases:
-            for part, stands_for in self._parts(case):
-                result = yield from _calls(part, self.scenario, seen, stands_for)
-                self.columns[f"{case.suite}::{case.id}"] = result.table.columns
-
-
-def is_fixed(case: Case) -> bool:
-    """Return True if what ``case`` asks depends on no answer."""
-    by_model = PROBES[case.probe].judged and case.judge != RULES
-    return not case.settings.follows_answers and not by_model
-
-
-def _calls(
-    case: Case, scenario: Scenario, seen: set[tuple[str, bytes]], stands_for: float
-) -> Generator[Call, None, ProbeResult]:
+def asks_of(case: Case, scenario: Scenario = "most") -> Iterator[Ask]:
+    """Yield what a case asks of any model, where the answers are those of the scenario."""
     probe, facts = open_case(case), {fact.id: fact for fact in case.facts}
     try:
         asks = next(probe)
         while True:
-            by_model: defaultdict[str, list[Request]] = defaultdict(list)
-            for ask in asks:
-                by_model[ask.to].append(ask.request)
-            for to, requests in by_model.items():
-                new: list[Request] = []
-                for request in requests:
-                    key = to, bytes.fromhex(key_of("", request))
-                    if key not in seen:
-                        seen.add(key)
-                        new.append(request)
-                yield Call(
-                    case=f"{case.suite}::{case.id}",
-                    to=to,
-                    requests=tuple(new),
-                    received=len(requests),
-                    stands_for=stands_for,
-                )
+            yield from asks
             answers = (_answer(case, facts[ask.fact_id], ask, scenario) for ask in asks)
             asks = probe.send(tuple(answers))
-    except StopIteration as stop:
-        result: ProbeResult = stop.value
-        return result
+    except StopIteration:
+        return
+
+
+def whole(case: Case) -> Iterator[Case]:
+    """Return a case in chunks; an encoder that would choose the examples is replaced by TF-IDF."""
+    return chunks_of(with_shots(case, tfidf_cosine))
+
+
+def sampled(case: Case, count: int = SAMPLED) -> Case:
+    """Return the case with ``count`` of its facts, spread over all of them, asked as in the whole case.
+
+    There are as many examples for each fact as in a run, but not the nearest ones. Raises ``SuiteError``
+    where there are too few.
+    """
+    total = len(case.facts)
+    if count < total:
+        chosen = [(2 * at + 1) * total // (2 * count) for at in range(count)]
+        case = part_of(case, [case.facts[at] for at in chosen])
+    if not sum(case.settings.shown):
+        return case
+    answered = [shot for shot in case.repository if shot.answer is not None][:_EXAMPLES]
+    others = [shot for shot in case.repository if shot.answer is None][:_EXAMPLES]
+    try:
+        few = dataclasses.replace(case, repository=(*answered, *others))
+        return with_shots(few, _equally_alike)
+    except SuiteError:
+        # These examples may all be about the fact's own answer.
+        return with_shots(case, _equally_alike)
+
+
+def _equally_alike(
+    questions: Sequence[str], examples: Sequence[str]
+) -> list[list[float]]:
+    return [[0.0] * len(examples) for _ in questions]
+
+
+def columns_of(case: Case) -> tuple[str, ...]:
+    """Return the columns of a case's table of outcomes."""
+    return _driven(sampled(case, 1), lambda request: "").columns
 
 
 def prompt_digests(case: Case, digest: Callable[[Request], str]) -> dict[str, str]:
@@ -139,7 +100,10 @@ def prompt_digests(case: Case, digest: Callable[[Request], str]) -> dict[str, st
     ``digest`` returns that of a prompt, and raises ``ValueError`` where the model refuses it: such a fact is
     left out.
     """
+    return {row.fact_id: row.prompt_digest for row in _driven(case, digest).rows}
 
+
+def _driven(case: Case, digest: Callable[[Request], str]) -> Table:
     def answer(ask: Ask) -> Response:
         try:
             known = "" if ask.to else digest(ask.request)
@@ -148,18 +112,35 @@ def prompt_digests(case: Case, digest: Callable[[Request], str]) -> dict[str, st
         return _answer(case, facts[ask.fact_id], ask, "most", known)
 
     facts = {fact.id: fact for fact in case.facts}
-    result = drive(case, lambda asks: [answer(ask) for ask in asks])
-    return {row.fact_id: row.prompt_digest for row in result.table.rows}
+    return drive(case, lambda asks: [answer(ask) for ask in asks]).table
 
 
-def dry_runs_of(
-    cases: Sequence[Case], parts: Callable[[Case], Parts] = whole
-) -> tuple[DryRun, ...]:
-    """Return the dry run that asks most and, where anything depends on answers, the one that asks least."""
-    most = DryRun(cases, "most", parts)
-    return (
-        (most,) if all(map(is_fixed, cases)) else (most, DryRun(cases, "fewest", parts))
+def cost_of(case: Case) -> float:
+    """Return about how many tokens a case reads, and writes at most, by its middle fact."""
+    counter = TokenCounter()
+    return len(case.facts) * sum(
+        counter.prompt(ask.request)
+        + (
+            counter.continuation(ask.request)
+            if isinstance(ask.request, ScoreRequest)
+            else ask.request.max_new_tokens
+        )
+        for ask in _of_one_fact(case)
     )
+
+
+def requests_of(case: Case, shard: Shard | None) -> int:
+    """Return about how many requests a case puts to the model under test, at most, within the ``shard``."""
+    of_one_fact = sum(not ask.to for ask in _of_one_fact(case))
+    return len(facts_asked(case, shard)) * of_one_fact
+
+
+def _of_one_fact(case: Case) -> list[Ask]:
+    try:
+        return list(asks_of(sampled(case, 1)))
+    except KbrelError:
+        # The case itself says what is wrong with it.
+        return []
 
 
 def _answer(

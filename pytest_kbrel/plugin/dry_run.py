@@ -9,7 +9,6 @@ import abc
 import dataclasses
 import functools
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from shlex import quote
@@ -129,7 +128,7 @@ class Planner(DryRun):
     def use(self, cases: list[Case], suites: list[Suite]) -> Iterator[str]:
         """Plan the cases."""
         from pytest_kbrel.planning.plan import make_plan
-        from pytest_kbrel.planning.render import UNLIMITED, plan_lines
+        from pytest_kbrel.planning.render import plan_lines
 
         plan = make_plan(
             suites,
@@ -138,11 +137,7 @@ class Planner(DryRun):
             self._baseline,
             estimated=self._config.get_verbosity() <= 0,
         )
-        terminal: Any = self._config.pluginmanager.getplugin("terminalreporter")
-        # A file may have lines of any width.
-        is_seen = terminal is not None and terminal.isatty
-        width = shutil.get_terminal_size().columns if is_seen else UNLIMITED
-        yield from plan_lines(plan, width)
+        yield from plan_lines(plan)
 
 
 class Exporter(DryRun):

@@ -12,9 +12,18 @@ from pytest_kbrel.gates.figures import (
     Figure,
     figures_over,
 )
+from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.metrics.base import ratio
 from pytest_kbrel.records import CaseResult, ProbeName, Table, Waiver
-from tests.gates.tables import answers, case, decided, outcome
+from tests.gates.tables import (
+    RELIABILITY,
+    answers,
+    case,
+    consistency,
+    decided,
+    measure,
+    outcome,
+)
 
 
 def table(columns: str, *rows: tuple[str, tuple[float, ...]]) -> Table:
@@ -135,3 +144,34 @@ def test_which_waiver_a_case_stands_under(
     actual = under_waivers(before, iter(given))
     assert (actual.waiver, actual.expired) == (stands, expired)
     assert actual.verdict == ("fail" if expired and verdict != "invalid" else verdict)
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "note"),
+    [
+        ([("+", 0.5)], [("+", 0.5)], "n < 2"),
+        ([("?", 0.5)] * 3, [("+", 0.5)] * 3, "no correct answer"),
+        ([("+", 0.5), ("+", 0.6)], [("?", 0.5)] * 2, "baseline: no correct answer"),
+        (
+            [("+", 0.5), ("+", 0.6), ("?", 0)],
+            [("?", 0)] * 3,
+            "baseline: no correct answer",
+        ),
+        ([("+", 0.5), ("+", 0.6)], [], "no fact in common with the baseline"),
+        ([("+", 0.5), ("+", 0.6)], [("+", 0.5), ("+", 0.6)], "unchanged in every fact"),
+        # Where the candidate's own figure says something, that comes first.
+        (
+            [("+", 0.5)] * 3,
+            [],
+            "no spread between the facts; no fact in common with the baseline",
+        ),
+    ],
+)
+def test_why_a_difference_is_not_known(after: Any, before: Any, note: str) -> None:
+    metrics = [
+        of
+        for of in metrics_for("reliability", "known-x", RELIABILITY)
+        if of.name == "c_correct"
+    ]
+    (result,) = measure(consistency(after), metrics, consistency(before))
+    assert result.note == note

@@ -1,27 +1,24 @@
-"""The requests of a plan are those of a run, whatever the probe."""
+"""The requests of a stub run are those of a run, whatever the probe."""
 
 from __future__ import annotations
 
 import dataclasses
-import gc
 
 import pytest
 
-from pytest_kbrel import probes
 from pytest_kbrel.planning.requests import (
     SAMPLED,
-    Call,
-    DryRun,
-    Scenario,
-    is_fixed,
+    asks_of,
+    cost_of,
+    requests_of,
     sampled,
+    whole,
 )
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import (
     Case,
     Fact,
     Generated,
-    GenerateRequest,
     HeadToTailSettings,
     MonitorSettings,
     ReliabilitySettings,
@@ -29,42 +26,32 @@ from pytest_kbrel.records import (
     Response,
     Scored,
     ScoreRequest,
+    Shard,
     Shot,
     Step,
 )
 from tests.probes.conftest import make_case
 
 NAMES = ("Rome", "Madrid", "Berlin", "Vienna", "Lisbon", "Athens", "Warsaw")
-PLACES = (
-    ("France", "Paris"),
-    ("Norway", "Oslo"),
-    ("Japan", "Tokyo"),
-    ("Kenya", "Nairobi"),
-)
+PLACES = {"France": "Paris", "Norway": "Oslo", "Japan": "Tokyo", "Kenya": "Nairobi"}
 FACTS = tuple(
-    Fact(
-        id=f"P36-{country}",
-        relation="P36",
-        subject=country,
-        object=city,
-        negatives=NAMES,
-    )
-    for country, city in PLACES
+    Fact(id=country, relation="P36", subject=country, object=city, negatives=NAMES)
+    for country, city in PLACES.items()
 )
 UNSEEN = tuple(
     dataclasses.replace(fact, id=f"U{number}", subject=f"Borland {number}", object=None)
     for number, fact in enumerate(FACTS)
 )
 RELIABILITY = ReliabilitySettings(choices=3, distractors=6)
+PUBLISHED = MonitorSettings(variant="published", negatives=2)
 
 
 def case(settings, *facts: Fact, slice_: str = "P36", **more) -> Case:
-    made = make_case(settings, *facts)
-    return dataclasses.replace(made, id=f"{made.probe}[{slice_}]", slice=slice_, **more)
+    return dataclasses.replace(make_case(settings, *facts), slice=slice_, **more)
 
 
-def asked_by_a_run(cases: list[Case], say) -> dict[str, list[Request]]:
-    """Run cases with a model that answers by ``say(prompt)``; return what each model is asked."""
+def asked_by_a_run(case: Case, say) -> dict[str, list[Request]]:
+    """Run a case with a model that answers by ``say(prompt)``; return what each model is asked."""
     results: dict[str, list[Request]] = {}
 
     def answer(requests, to: str) -> list[Response]:
@@ -72,49 +59,25 @@ def asked_by_a_run(cases: list[Case], say) -> dict[str, list[Request]]:
         return [respond(request) for request in requests]
 
     def respond(request: Request) -> Response:
+        common = {"prompt_tokens": 1, "prompt_digest": ""}
         if isinstance(request, ScoreRequest):
-            return Scored(
-                probabilities=(0.5,), token_ids=(7,), prompt_tokens=1, prompt_digest=""
-            )
+            return Scored(probabilities=(0.5,), token_ids=(7,), **common)
         text = say(request.prompt)
-        return Generated(
-            text=text,
-            token_ids=(),
-            finish="stop",
-            prompt_tokens=1,
-            prompt_digest="",
-            steps=(Step(token_id=0, token=text, probability=0.5),)
-            if request.steps
-            else (),
-        )
+        step = Step(token_id=0, token=text, probability=0.5)
+        steps = (step,) if request.steps else ()
+        return Generated(text=text, token_ids=(), finish="stop", steps=steps, **common)
 
-    for one in cases:
-        run_case(one, answer, lambda exchanges: None)
+    run_case(case, answer, lambda exchanges: None)
     return results
 
 
-class Made:
-    """The calls of a dry run, held."""
-
-    def __init__(self, cases: list[Case], scenario: Scenario) -> None:
-        dry_run = DryRun(cases, scenario)
-        self.calls = list(dry_run.calls())
-        self.columns = dry_run.columns
-
-    def asked(self, to: str | None = None) -> int:
-        return sum(call.received for call in self._of("", to))
-
-    def new(self, case: str = "", to: str | None = None) -> tuple[Request, ...]:
-        return tuple(
-            request for call in self._of(case, to) for request in call.requests
-        )
-
-    def _of(self, case: str, to: str | None) -> list[Call]:
-        return [
-            call
-            for call in self.calls
-            if case in ("", call.case) and to in (None, call.to)
-        ]
+def planned(one: Case, scenario="most", to: str = "") -> list[Request]:
+    return [
+        ask.request
+        for part in whole(one)
+        for ask in asks_of(part, scenario)
+        if ask.to == to
+    ]
 
 
 def mixed(prompt: str) -> str:
@@ -123,198 +86,111 @@ def mixed(prompt: str) -> str:
     )
 
 
-FIXED = [
-    case(MonitorSettings(negatives=2), *FACTS),
-    case(MonitorSettings(negatives=2, study="full"), *FACTS, slice_="again"),
-    case(HeadToTailSettings(prompt="zero-shot"), *FACTS),
-    # The same questions once more: nothing of it is new.
-    case(HeadToTailSettings(prompt="zero-shot"), *FACTS, slice_="twice"),
-    # And twice within one slice.
-    case(
-        HeadToTailSettings(),
-        FACTS[0],
-        dataclasses.replace(FACTS[0], id="P36-again"),
-        slice_="double",
-    ),
-]
+def right(prompt: str) -> str:
+    return next(city for country, city in PLACES.items() if country in prompt)
 
 
 @pytest.mark.parametrize(
-    "say", [mixed, lambda prompt: "unsure", lambda prompt: "Paris"]
+    "one",
+    [
+        case(MonitorSettings(negatives=2), *FACTS),
+        case(MonitorSettings(negatives=2, study="full"), *FACTS),
+        case(HeadToTailSettings(prompt="zero-shot"), *FACTS),
+    ],
 )
-def test_what_depends_on_no_answer_is_planned_to_the_request(say):
-    assert all(map(is_fixed, FIXED))
-    planned = Made(FIXED, "most")
-    real = asked_by_a_run(FIXED, say)[""]
-    assert planned.asked() == len(real)
-    assert set(planned.new()) == set(real)
-    assert len(planned.new()) == len(set(real)) < planned.asked()
-    assert not planned.new("s.kb.yaml::head_to_tail[twice]")
-    assert Made(FIXED, "fewest").new() == planned.new()
+def test_what_depends_on_no_answer_is_planned_to_the_request(one):
+    for say in (mixed, lambda prompt: "unsure"):
+        real = asked_by_a_run(one, say)[""]
+        for scenario in ("fewest", "most"):
+            assert sorted(map(repr, planned(one, scenario))) == sorted(map(repr, real))
+    of_one = len(real) / len(FACTS)
+    assert requests_of(one, None) == len(real)
+    assert requests_of(one, Shard(index=1, count=4)) in {of_one * n for n in range(5)}
+    assert cost_of(one) > len(real)
 
 
-@pytest.mark.parametrize("probe", ["reliability", "judged", "written", "published"])
-def test_a_run_lies_between_the_least_and_the_most(probe):
-    settings = dataclasses.replace(
-        RELIABILITY, distractors_from="openai/w" if probe == "written" else "facts"
-    )
-    cases = [
+@pytest.mark.parametrize(
+    "one",
+    [
+        case(RELIABILITY, *FACTS, slice_="known-zero-shot"),
+        case(RELIABILITY, *UNSEEN, slice_="unseen-zero-shot"),
+        case(RELIABILITY, *FACTS, slice_="known-zero-shot", judge="openai/j"),
         case(
-            settings,
+            dataclasses.replace(RELIABILITY, distractors_from="openai/w"),
             *FACTS,
             slice_="known-zero-shot",
-            judge="openai/j" if probe == "judged" else "rules",
         ),
-        case(settings, *UNSEEN, slice_="unseen-zero-shot"),
-    ]
-    if probe == "published":
-        cases = [case(MonitorSettings(variant="published", negatives=2), *FACTS)]
-    if probe == "judged":
-        cases.append(case(HeadToTailSettings(), *FACTS, judge="openai/j"))
-    assert not is_fixed(cases[0])
-    least, most = Made(cases, "fewest"), Made(cases, "most")
-    real = asked_by_a_run(cases, mixed)
-    assert {call.to for call in most.calls} == set(real)
-    for to in real:
-        assert least.asked(to=to) < len(real[to]) < most.asked(to=to)
-        assert len(least.new(to=to)) < len(set(real[to])) <= len(most.new(to=to))
+        case(PUBLISHED, *FACTS),
+        case(HeadToTailSettings(), *FACTS, judge="openai/j"),
+    ],
+)
+def test_a_run_lies_between_the_least_and_the_most(one):
+    real = asked_by_a_run(one, mixed)
+    ranges = {
+        to: (len(planned(one, "fewest", to)), len(planned(one, "most", to)))
+        for to in real
+    }
+    assert all(low <= len(real[to]) <= high for to, (low, high) in ranges.items())
+    assert any(low < high for low, high in ranges.values())
+    assert {ask.to for ask in asks_of(one)} == set(real)
 
 
 @pytest.mark.parametrize(
-    "settings", [RELIABILITY, MonitorSettings(variant="published", negatives=2)]
+    "one", [case(RELIABILITY, *FACTS, slice_="known"), case(PUBLISHED, *FACTS)]
 )
-def test_the_most_is_what_a_model_is_asked_that_always_answers(settings):
-    """Reached, not only never passed: each question once, then K choices, or all cells."""
-    one = case(settings, *FACTS)
-    golds = dict(PLACES)
-    real = asked_by_a_run(
-        [one],
-        lambda prompt: next(golds[country] for country in golds if country in prompt),
-    )[""]
-    assert Made([one], "most").asked() == len(real)
-    assert Made([one], "fewest").asked() == len(
-        asked_by_a_run([one], lambda prompt: "unsure")[""]
-    )
+def test_the_ends_are_reached_by_a_model_that_answers_all_or_nothing(one):
+    assert len(planned(one)) == len(asked_by_a_run(one, right)[""])
+    least = len(asked_by_a_run(one, lambda prompt: "unsure")[""])
+    assert len(planned(one, "fewest")) == least
 
 
-def test_the_columns_are_those_of_the_real_table():
-    one = case(RELIABILITY, *FACTS)
-    real = run_case(
-        one, lambda requests, to: [_answer(r) for r in requests], lambda exchanges: None
-    )
-    assert (Made([one], "most").columns) == {
-        f"{one.suite}::{one.id}": real.table.columns
-    }
-
-
-def _answer(request: GenerateRequest) -> Generated:
-    return Generated(
-        text="Paris",
-        token_ids=(),
-        finish="stop",
-        prompt_tokens=1,
-        prompt_digest="",
-        probability=0.5,
-        first_probability=0.5,
-    )
-
-
-@pytest.mark.slow
-def test_of_the_calls_none_is_held(monkeypatch):
-    """What has gone by is told from what is new all the same, in each of several drives."""
-    monkeypatch.setitem(probes.CHUNK_FACTS, "monitor", 1)
-    one = case(MonitorSettings(negatives=2), *FACTS, FACTS[0])
-    dry_run = DryRun([one], "most")
-    kinds = (ScoreRequest, GenerateRequest)
-    # What earlier tests left, held so that none of it goes while the rest is counted.
-    before = [one for one in gc.get_objects() if type(one) in kinds]
-    alive = [
-        sum(type(one) in kinds for one in gc.get_objects()) - len(before)
-        for _ in dry_run.calls()
-    ]
-    first, again = (
-        [(call.received, call.requests) for call in dry_run.calls()] for _ in range(2)
-    )
-    assert first == again
-    assert len(first) == len(alive) > 4
-    # Those of two chunks at most, of five.
-    assert max(alive) <= 2 / 5 * sum(number for number, _ in first)
-    # The fact that comes twice is asked nothing new, in another chunk too.
-    assert first[-1][0] > 0
-    assert not first[-1][1]
-
-
-def many(*facts: Fact, times: int = 10) -> tuple[Fact, ...]:
-    """Return the facts, and others like them about other subjects."""
+def many(*facts: Fact) -> tuple[Fact, ...]:
+    """Return ten facts like each of these, about other subjects."""
     return tuple(
-        dataclasses.replace(
-            fact, id=f"{fact.id}-{time}", subject=f"{fact.subject} {time}"
-        )
-        for time in range(times)
+        dataclasses.replace(fact, id=f"{fact.id}-{at}", subject=f"{fact.subject} {at}")
+        for at in range(10)
         for fact in facts
     )
 
 
-def asked(run: DryRun, to: str = "") -> float:
-    return sum(call.stands_for * call.received for call in run.calls() if call.to == to)
-
-
-def four_shot() -> Case:
-    settings = dataclasses.replace(RELIABILITY, prompt="four-shot")
-    shots = tuple(
+def four_shot(facts: tuple[Fact, ...], *shots: Shot) -> Case:
+    others = [
         Shot(
             question=f"What is the capital of Land {n}?",
             answer=f"City {n}",
             subject=f"Land {n}",
         )
         for n in range(40)
-    )
-    return case(settings, *many(*FACTS), repository=shots)
+    ]
+    settings = dataclasses.replace(RELIABILITY, prompt="four-shot")
+    return case(settings, *facts, slice_="known", repository=(*shots, *others))
 
 
-ALIKE = {
-    "monitor": case(MonitorSettings(negatives=2), *many(*FACTS)),
-    "few facts": case(MonitorSettings(negatives=2), *FACTS[:3]),
-    "poorest": case(
-        MonitorSettings(),
-        *many(*FACTS),
-        dataclasses.replace(
-            FACTS[0], id="poor", subject="Poor", negatives=("Rome", "Madrid")
-        ),
-    ),
-    "head to tail": case(HeadToTailSettings(prompt="zero-shot"), *many(*FACTS)),
-    "unseen": case(RELIABILITY, *many(*UNSEEN)),
-    "four shots": four_shot(),
-}
+GIVEN_AWAY = [
+    Shot(question="What is the capital of France?", answer=f"X {n}", subject="France")
+    for n in range(40)
+]
+POOR = dataclasses.replace(
+    FACTS[0], id="poor", subject="Poor", negatives=("Rome", "Madrid")
+)
 
 
 @pytest.mark.parametrize("scenario", ["fewest", "most"])
-@pytest.mark.parametrize("name", ALIKE)
-def test_where_each_fact_asks_alike_a_few_tell_how_many_all_ask(name, scenario):
-    whole, sample = (
-        DryRun([ALIKE[name]], scenario),
-        DryRun([ALIKE[name]], scenario, sampled),
-    )
-    assert asked(sample) == pytest.approx(asked(whole))
-    made = sum(call.received for call in sample.calls())
-    assert made * len(ALIKE[name].facts) == pytest.approx(
-        asked(whole) * min(SAMPLED, len(ALIKE[name].facts))
-    )
-    assert sample.columns == whole.columns
-
-
-def test_examples_that_all_give_the_answer_away_are_not_the_last_ones_tried():
-    """Of the first ones none can be shown, which a run does not care about."""
-    given_away = tuple(
-        Shot(
-            question=f"What is the capital of {fact.subject}?",
-            answer=f"X {n}",
-            subject=fact.subject,
-        )
-        for n, fact in enumerate(FACTS[:1] * 40)
-    )
-    one = four_shot()
-    one = dataclasses.replace(
-        one, facts=FACTS[:1], repository=(*given_away, *one.repository)
-    )
-    assert asked(DryRun([one], "most", sampled)) == asked(DryRun([one], "most"))
+@pytest.mark.parametrize(
+    "one",
+    [
+        case(MonitorSettings(negatives=2), *many(*FACTS)),
+        case(MonitorSettings(negatives=2), *FACTS[:3]),
+        case(MonitorSettings(), *many(*FACTS), POOR),
+        case(HeadToTailSettings(prompt="zero-shot"), *many(*FACTS)),
+        case(RELIABILITY, *many(*UNSEEN), slice_="unseen"),
+        four_shot(many(*FACTS)),
+        # Of the first examples none can be shown, which a run does not care about.
+        four_shot(FACTS[:1], *GIVEN_AWAY),
+    ],
+)
+def test_where_each_fact_asks_alike_a_few_tell_how_many_all_ask(scenario, one):
+    few = sampled(one)
+    made = len([*asks_of(few, scenario)])
+    assert len(few.facts) == min(SAMPLED, len(one.facts))
+    assert made / len(few.facts) * len(one.facts) == len(planned(one, scenario))

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.planning.requests import DryRun
+from pytest_kbrel.planning.requests import asks_of
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.wordings import wording_of
 from pytest_kbrel.records import (
@@ -180,7 +180,6 @@ def test_a_plan_counts_the_requests_of_all_wordings(probe, scenario):
         if probe == "head_to_tail"
         else ReliabilitySettings(choices=4, distractors=5, wordings=3)
     )
-    dry_run = DryRun([make_case(settings, france)], scenario)
-    planned = sum(call.received for call in dry_run.calls())
+    planned = len([*asks_of(make_case(settings, france), scenario)])
     choices = 12 if (probe, scenario) == ("reliability", "most") else 0
     assert planned == 3 + choices
