@@ -165,7 +165,7 @@ class _Served:
         self._routes = {**routes, **scoring_server.ROUTES[dialect]}
         self.sound = 0
 
-    def ask(self, path: str, body: Any, size: int) -> Any:
+    def ask(self, path: str, body: Any) -> Any:
         name = path.removeprefix("http://x").removeprefix("/")
         route = self._routes.get(name) or self._routes.get(f"/{name}")
         reply = route(Call(path=path, body=body, headers={})) if route else {}
@@ -176,9 +176,6 @@ class _Served:
 
     def about(self) -> str:
         return ""
-
-    def let_wait(self, waits: bool) -> None:
-        pass
 
     def close(self) -> None:
         pass

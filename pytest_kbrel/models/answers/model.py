@@ -113,7 +113,7 @@ class _FileConnection(Replies):
         self.used: set[str] = set()
         self.wanted: Wanted | None = None
 
-    def ask(self, path: str, body: Mapping[str, Any], size: int) -> Any | Failed:
+    def ask(self, path: str, body: Mapping[str, Any]) -> Any | Failed:
         """Return the JSON of a reply, as builtins, or the error that the batch has in its place."""
         name = request_id(path, body)
         self.used.add(name)

@@ -2,53 +2,88 @@
 
 from __future__ import annotations
 
-import asyncio
 import codecs
+import contextlib
 import json
 import re
+import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import anyio
+import numpy as np
+import numpy.typing as npt
 import openai
+from anyio.from_thread import start_blocking_portal
 
 from pytest_kbrel.errors import ModelError, UnavailableError
 from pytest_kbrel.models.batching import describe_error
-from pytest_kbrel.models.openai.http import (
-    MOST_BYTES,
-    BoundedClient,
-    LoopThread,
-    Response,
-)
 from pytest_kbrel.models.openai.replies import excerpt, failure_of
 from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check, headers_of
 from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.printing import redacted
 from pytest_kbrel.records import Failed
 from pytest_kbrel.serialization import replace_surrogates
-from pytest_kbrel.untrusted import parse
+from pytest_kbrel.untrusted import DOCUMENT, parse, size
+
+# Of httpx or httpx2: which one it is depends on the version of openai.
+_httpx: Any = sys.modules[openai.DefaultAsyncHttpxClient.__mro__[1].__module__]
 
 LONGEST_SILENCE = 600.0
-"""Seconds without an answer, over at least three requests, after which a run ends."""
-_FAILURES = 3
+"""Seconds without an answer after which a run ends."""
 # The client waits no longer for what a server asks to wait for.
 _LONGEST_WAIT = 120.0
 _TEMPLATE = "chat_template_kwargs"
 _NEWER_LIMIT = "max_completion_tokens"
-_NO_QUOTA = "insufficient_quota"
 # vLLM makes these anew for each call.
 _CHANGING = ("created", "permission")
 # Nobody waits long for the list of models.
-_LIST_SECONDS, _LIST_BYTES = 10.0, 8_000_000
-# What stands in a reply beside its answer: names, counts, and what else a server likes to tell.
-_ENVELOPE_BYTES = 64_000
+_LIST_SECONDS = 10.0
 # Servers limit how many texts one request may hold; all we know of take as many as this.
 _TEXTS_A_REQUEST = 128
-# The longest vectors that we know of have 8,192 numbers, and a number has up to 24 characters.
-_VECTOR_BYTES = 256_000
+# They no longer hold for a body that was read.
+_OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
+
+
+class BoundedClient(openai.DefaultAsyncHttpxClient):
+    """The HTTP client of ``openai``, with limits on the time and size of a whole reply.
+
+    The time of a try holds from connecting to the end of the body. A redirect is not followed: the key stays
+    with the server that it was given for. Proxies and certificates are those of the environment.
+    """
+
+    async def send(self, request: Any, **options: Any) -> Any:
+        """Return the whole response.
+
+        Raises ``ReadTimeout`` where it takes too long, and ``ValueError`` where it is too large.
+        """
+        options |= {"stream": True, "follow_redirects": False}
+        content = bytearray()
+        try:
+            with anyio.fail_after(request.extensions["timeout"]["read"]):
+                response = await super().send(request, **options)
+                try:
+                    async for part in response.aiter_bytes():
+                        content += part
+                        if len(content) > DOCUMENT:
+                            raise ValueError(
+                                f"the reply is larger than the {size(DOCUMENT)} that it may have"
+                            )
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            raise _httpx.ReadTimeout("the try took too long", request=request) from None
+        for name in _OF_THE_BODY:
+            response.headers.pop(name, None)
+        return _httpx.Response(
+            response.status_code,
+            headers=response.headers,
+            content=bytes(content),
+            request=request,
+        )
 
 
 class Replies:
@@ -56,7 +91,7 @@ class Replies:
 
     repeats_key = False
 
-    def ask(self, path: str, body: Mapping[str, Any], size: int) -> Any | Failed:
+    def ask(self, path: str, body: Mapping[str, Any]) -> Any | Failed:
         """Return the JSON of the reply to a body, as builtins, or why there is none."""
         raise NotImplementedError
 
@@ -83,11 +118,12 @@ class Connection(Replies):
         check(spec)
         self.spec = spec
         self._usage = usage or Usage(spec)
-        self._reached = False
         self._takes_stops, self._limit = True, "max_tokens"
-        # Failures since the latest reply, and since when there is none.
-        self._failures, self._silent_since = 0, 0.0
-        self._loop = LoopThread("kbrel-openai-client")
+        # Whether it ever replied, and when the first request failed since it last did.
+        self._reached, self._silent_since = False, 0.0
+        # A thread that reads from a socket cannot be stopped, a coroutine can.
+        self._held = contextlib.ExitStack()
+        self._portal = self._held.enter_context(start_blocking_portal())
         self.client = openai.AsyncOpenAI(
             api_key=api_key(spec),
             base_url=spec.base_url,
@@ -97,51 +133,42 @@ class Connection(Replies):
             http_client=BoundedClient(),
         )
 
-    def ask(
-        self, path: str, body: Mapping[str, Any], size: int, tried: int = 0
-    ) -> Any | Failed:
+    def ask(self, path: str, body: Mapping[str, Any]) -> Any | Failed:
         """Return the JSON of the reply to a body, as builtins, or why there is none.
 
-        ``tried`` is how often a reply without an answer has come back already. A reply may have ``size`` bytes and 64 kB more. Raises :class:`ModelError` where no further request can
+        Raises :class:`ModelError` where no further request can
         succeed: the server refuses the key, does not know the model or the path, takes no temperature 0,
         redirects, was never reached, has no quota left, asks for a wait that is too long, answers no request
         for :data:`LONGEST_SILENCE`, or states no usage although there is a budget. Raises
         :class:`BudgetError` where that is spent.
         """
         # No model reads what is only split into tokens.
-        is_paid = not path.endswith("/tokenize")
-        if is_paid:
-            self._usage.check()
-        sent, begun = self._taken(body), time.monotonic()
-        most = _ENVELOPE_BYTES + size
-        try:
-            content = self._received(partial(self.client.post, path, body=sent), most)
-        except (openai.OpenAIError, ValueError) as error:
-            if isinstance(error, openai.BadRequestError) and self._adapts(error, sent):
-                return self.ask(path, body, size)
-            return self._failed(error, begun)
-        if len(content) > most:
-            self._note_reply()
-            return Failed(
-                error=f"the reply is larger than the {most // 1000} kB that it may have"
-            )
-        reply = read_json(content)
-        why = failure_of(reply)
-        if (
-            is_paid
-            and not isinstance(reply, Failed)
-            and not (why and "usage" not in reply)
-        ):
-            self._usage.add(reply)
-        if not why:
-            self._note_reply()
-            return reply
-        self._reached = True
-        if tried == self.spec.max_retries:
-            return self._unanswered(why, begun)
-        # Seconds, as the client has them.
-        self._loop.run(asyncio.sleep(min(0.5 * 2**tried, 8.0)))
-        return self.ask(path, body, size, tried + 1)
+        is_paid, why = not path.endswith("/tokenize"), ""
+        for tried in range(self.spec.max_retries + 1):
+            if tried:
+                # As the client waits.
+                self._portal.call(anyio.sleep, min(0.25 * 2**tried, 8.0))
+            if is_paid:
+                self._usage.check()
+            sent = self._taken(body)
+            try:
+                reply = self._sent(self.client, "post", path, body=sent)
+            except openai.OpenAIError as error:
+                if isinstance(error, openai.BadRequestError) and self._adapts(
+                    error, sent
+                ):
+                    return self.ask(path, body)
+                return self._failed(error)
+            except ValueError as error:
+                return Failed(error=str(error))
+            why = failure_of(reply)
+            stated = isinstance(reply, dict) and "usage" in reply
+            if is_paid and not isinstance(reply, Failed) and (stated or not why):
+                self._usage.add(reply)
+            if not why:
+                self._note_reply()
+                return reply
+        return self._unanswered(why)
 
     def about(self) -> str:
         """Return what the server's list of models says of this one, as JSON; empty where it has no list.
@@ -152,34 +179,34 @@ class Connection(Replies):
             max_retries=1, timeout=min(self.spec.timeout, _LIST_SECONDS)
         )
         try:
-            content = self._received(partial(client.get, "/models"), _LIST_BYTES)
-            listed: Any = read_json(content)
+            listed: Any = self._sent(client, "get", "/models")
             entry = next(
                 one
                 for one in listed["data"]
                 if isinstance(one, dict) and one.get("id") == self.spec.name
             )
-        except (openai.OpenAIError, LookupError, TypeError, StopIteration):
+        except (openai.OpenAIError, LookupError, TypeError, ValueError, StopIteration):
             return ""
         kept = {key: value for key, value in entry.items() if key not in _CHANGING}
         return json.dumps(kept, sort_keys=True)
 
     def close(self) -> None:
         """Give up what is under way and close the client's connections."""
-        self._loop.close(self.client.close())
+        with contextlib.suppress(RuntimeError):
+            self._portal.call(self.client.close)
+            self._portal.call(self._portal.stop, True)
+        self._held.close()
 
-    def _received(self, send: Callable[..., Awaitable[Any]], size: int) -> bytes:
-        """Return the body of a reply without keys."""
-
-        async def body() -> bytes:
-            MOST_BYTES.set(size)
-            content: bytes = (await send(cast_to=Response)).content
-            return content
-
-        text = self._loop.run(body()).decode("utf-8", "surrogateescape")
+    def _sent(
+        self, client: openai.AsyncOpenAI, method: str, path: str, **more: Any
+    ) -> Any | Failed:
+        """Return the JSON of a reply, without keys."""
+        send = partial(getattr(client, method), path, cast_to=_httpx.Response, **more)
+        response: Any = self._portal.call(send)
+        text = response.content.decode("utf-8", "surrogateescape")
         shown = redacted(text)
         self.repeats_key |= shown != text
-        return shown.encode("utf-8", "surrogateescape")
+        return read_json(shown.encode("utf-8", "surrogateescape"))
 
     def _taken(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return a body as the server takes it, as far as that is known."""
@@ -199,12 +226,16 @@ class Connection(Replies):
             return False
         return True
 
-    def _failed(self, error: Exception, begun: float) -> Failed:
-        """Return the failure of one request, which began at this time; raises as :meth:`ask`."""
+    def _failed(self, error: openai.OpenAIError) -> Failed:
+        """Return the failure of one request; raises as :meth:`ask`."""
+        # The client's own errors of a connection say nothing more than "Connection error.".
+        cause = error.__cause__
+        why = replace_surrogates(
+            describe_error(cause if isinstance(cause, Exception) else error)
+        )
         if isinstance(error, openai.APIStatusError):
             self._reached = True
-            self._check_status(error)
-        why = self._why(error)
+            self._check_status(error, why)
         if isinstance(error, openai.APITimeoutError):
             why = f"no complete reply within {self.spec.timeout:g} seconds; timeout=SECONDS allows more"
         elif isinstance(error, openai.APIConnectionError):
@@ -215,14 +246,12 @@ class Connection(Replies):
         elif not isinstance(error, openai.InternalServerError):
             self._note_reply()
             return Failed(error=why)
-        return self._unanswered(why, begun)
+        return self._unanswered(why)
 
-    def _unanswered(self, why: str, begun: float) -> Failed:
-        if not self._failures:
-            self._silent_since = max(begun, self._silent_since)
-        self._failures += 1
-        seconds = time.monotonic() - self._silent_since
-        if seconds >= LONGEST_SILENCE and self._failures >= _FAILURES:
+    def _unanswered(self, why: str) -> Failed:
+        now = time.monotonic()
+        self._silent_since = self._silent_since or now
+        if (seconds := now - self._silent_since) >= LONGEST_SILENCE:
             raise UnavailableError(
                 f"{self._where} has answered no request for {seconds:,.0f} seconds: {why}; allowed: another "
                 "run when it answers again"
@@ -230,13 +259,12 @@ class Connection(Replies):
         return Failed(error=why)
 
     def _note_reply(self) -> None:
-        self._reached, self._failures = True, 0
-        self._silent_since = time.monotonic()
+        self._reached, self._silent_since = True, 0.0
 
-    def _check_status(self, error: openai.APIStatusError) -> None:
+    def _check_status(self, error: openai.APIStatusError, why: str) -> None:
         """Raise :class:`ModelError` where no further request can succeed."""
-        status, why = error.status_code, self._why(error)
-        told = error.response.headers.get("retry-after", "")
+        status, headers = error.status_code, error.response.headers
+        told = headers.get("retry-after", "")
         wait = float(told) if told.isdecimal() else 0.0
         kind: type[ModelError] = ModelError
         if status in (401, 403):
@@ -247,9 +275,9 @@ class Connection(Replies):
                 "base_url that the server knows"
             )
         elif 300 <= status < 400:
-            target = redacted(error.response.headers.get("location", ""))[:200]
+            target = replace_surrogates(redacted(headers.get("location", ""))[:200])
             said = (
-                f"redirects to {replace_surrogates(target)!r}, and no question is sent there; if that is the "
+                f"redirects to {target!r}, and no question is sent there; if that is the "
                 "server to ask, give its address as base_url"
             )
         elif status == 400 and _refuses(error, "temperature"):
@@ -266,7 +294,7 @@ class Connection(Replies):
                 f"takes no {refused[0]}: {why}; allowed: model-args without what is sent as that "
                 "(enable_thinking, chat_template_args, extra_body, reasoning_effort)"
             )
-        elif error.code == _NO_QUOTA:
+        elif error.code == "insufficient_quota":
             kind, said = UnavailableError, f"has no quota left: {why}"
         elif wait > _LONGEST_WAIT:
             kind = UnavailableError
@@ -282,13 +310,6 @@ class Connection(Replies):
     def _where(self) -> str:
         return f"{self.spec.text}: the server {self.spec.base_url}"
 
-    def _why(self, error: Exception) -> str:
-        # The client's own errors of a connection say nothing more than "Connection error.".
-        cause = error.__cause__
-        return replace_surrogates(
-            describe_error(cause if isinstance(cause, Exception) else error)
-        )
-
 
 class OpenAIEmbedder:
     """Encoder of texts behind a server."""
@@ -299,45 +320,30 @@ class OpenAIEmbedder:
             replace(spec, max_tokens_total=None, max_cost=None)
         )
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return one vector a text, all of one length; raises :class:`ModelError`."""
         spec = self._connection.spec
-        vectors: dict[int, list[float]] = {}
-        for start in range(0, len(texts), _TEXTS_A_REQUEST):
-            some = list(texts[start : start + _TEXTS_A_REQUEST])
-            # The protocol's other format of numbers is base64, which not every server knows.
-            body = {"model": spec.name, "input": some, "encoding_format": "float"}
-            reply = self._connection.ask("/embeddings", body, len(some) * _VECTOR_BYTES)
-            if isinstance(reply, Failed):
-                raise ModelError(f"{spec.text}: {reply.error}")
-            with suppress(LookupError, TypeError, ValueError):
-                vectors |= {
-                    start + item["index"]: _vector(item["embedding"])
-                    for item in reply["data"]
-                }
-        if (
-            vectors.keys() != set(range(len(texts)))
-            or len({*map(len, vectors.values())}) > 1
-        ):
+        vectors = []
+        try:
+            for start in range(0, len(texts), _TEXTS_A_REQUEST):
+                some = list(texts[start : start + _TEXTS_A_REQUEST])
+                # The protocol's other format of numbers is base64, which not every server knows.
+                body = {"model": spec.name, "input": some, "encoding_format": "float"}
+                reply = self._connection.ask("/embeddings", body)
+                if isinstance(reply, Failed):
+                    raise ModelError(f"{spec.text}: {reply.error}")
+                by_place = {item["index"]: item["embedding"] for item in reply["data"]}
+                vectors += [by_place[place] for place in range(len(some))]
+            return np.array(vectors, dtype=float)
+        except (LookupError, TypeError, ValueError):
             raise ModelError(
                 f"{spec.text}: an embedding for each of {len(texts)} texts expected, all of one length; the "
                 f"server at {spec.base_url} sent something else; allowed is a server with an embeddings endpoint"
-            )
-        return [vectors[index] for index in range(len(texts))]
+            ) from None
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
-
-
-def _vector(numbers: Any) -> list[float]:
-    if not (
-        isinstance(numbers, list)
-        and numbers
-        and all(type(one) in (int, float) for one in numbers)
-    ):
-        raise TypeError("no list of numbers")
-    return [float(number) for number in numbers]
 
 
 def _refuses(error: openai.APIStatusError, option: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from pytest_kbrel.models.openai.spec import OpenAISpec
@@ -16,55 +16,47 @@ _FORCED = 10_000.0
 _ROUNDING = 1e-3
 # vLLM writes this in place of minus infinity and of NaN, neither of which JSON has.
 _NO_NUMBER = -9999.0
-
-
-@record
-class Question:
-    """POST of ``body`` to ``path``: the log-probabilities of ``targets``, the last tokens of ``ids``."""
-
-    path: str
-    body: dict[str, Any]
-    ids: Ids
-    targets: Ids
+_COMPLETIONS = "/completions"
+_ONE_TOKEN = {"max_tokens": 1, "temperature": 0}
 
 
 @record
 class Dialect:
-    """One way of servers to give the probabilities of given tokens.
+    """One way of servers to give the probabilities of given tokens: POST of a body to ``path``.
 
-    ``questions(spec, pair)`` are the requests that cover a pair's targets. ``read(reply, question)`` returns
-    the log-probabilities (nats) of a question's targets; a reply without them raises ``ValueError``
-    with what is wrong, or ``LookupError`` or ``TypeError``.
+    ``body(before, targets)`` asks for those of the ``targets`` behind other tokens, of one at a time where
+    ``stepwise`` says so. ``read(reply, before, targets)`` returns the log-probabilities (nats); a reply
+    without them raises ``ValueError`` with what is wrong, or ``LookupError`` or ``TypeError``.
     """
 
     name: str
-    questions: Callable[[OpenAISpec, Pair], Iterable[Question]]
-    read: Callable[[Any, Question], list[float]]
+    path: str
+    body: Callable[[Ids, Ids], dict[str, Any]]
+    read: Callable[[Any, Ids, Ids], list[float]]
+    stepwise: bool = False
+
+    def questions(self, pair: Pair) -> list[tuple[Ids, Ids]]:
+        """Return what is asked for a pair: tokens, and those behind them of which the reply tells."""
+        if self.stepwise:
+            return [(before, (token,)) for before, token in pair.steps()]
+        return [(pair.context, pair.targets)]
+
+    def request(
+        self, spec: OpenAISpec, before: Ids, targets: Ids
+    ) -> tuple[str, dict[str, Any]]:
+        """Return the path and the body of one request."""
+        body = self.body(before, targets)
+        if self.path == _COMPLETIONS:
+            return self.path, {"model": spec.name, **_ONE_TOKEN, **body}
+        return _outside(spec, self.path), body
 
 
-def _whole(path: str, **body: Any) -> Callable[[OpenAISpec, Pair], Iterable[Question]]:
-    def questions(spec: OpenAISpec, pair: Pair) -> list[Question]:
-        ids = (*pair.context, *pair.targets)
-        prompt = {
-            "model": spec.name,
-            "prompt": list(ids),
-            "max_tokens": 1,
-            "temperature": 0,
-        }
-        return [Question(path=path, body=prompt | body, ids=ids, targets=pair.targets)]
-
-    return questions
-
-
-def _read_prompt_logprobs(reply: Any, question: Question) -> list[float]:
-    _counted(_usage(reply), len(question.ids))
-    entries = _length(
-        reply["choices"][0].get("prompt_logprobs"), question, len(question.ids)
-    )
+def _read_prompt_logprobs(reply: Any, before: Ids, targets: Ids) -> list[float]:
+    count = len(before) + len(targets)
+    _counted(_usage(reply), count)
+    entries = _length(reply["choices"][0].get("prompt_logprobs"), count, count)
     values = []
-    for token, entry in zip(
-        question.targets, entries[-len(question.targets) :], strict=True
-    ):
+    for token, entry in zip(targets, entries[-len(targets) :], strict=True):
         if entry is not None and str(token) not in entry:
             raise ValueError(
                 f"token {token} was sent, and the reply is about {', '.join(list(entry)[:3])}"
@@ -75,24 +67,9 @@ def _read_prompt_logprobs(reply: Any, question: Question) -> list[float]:
     return values
 
 
-def _of_token_ids(spec: OpenAISpec, pair: Pair) -> Iterator[Question]:
-    for before, token in pair.steps():
-        body = {
-            "model": spec.name,
-            "prompt": list(before),
-            "max_tokens": 1,
-            "temperature": 0,
-            "logprobs": 1,
-            "logprob_token_ids": [token],
-            "return_tokens_as_token_ids": True,
-        }
-        ids = (*before, token)
-        yield Question(path="/completions", body=body, ids=ids, targets=(token,))
-
-
-def _read_token_ids(reply: Any, question: Question) -> list[float]:
-    _counted(_usage(reply), len(question.ids) - 1)
-    (token,) = question.targets
+def _read_token_ids(reply: Any, before: Ids, targets: Ids) -> list[float]:
+    _counted(_usage(reply), len(before))
+    (token,) = targets
     (entries,) = (reply["choices"][0].get("logprobs") or {}).get("top_logprobs") or [{}]
     if (key := f"token_id:{token}") not in entries:
         told = ", ".join(list(entries)[:3]) or "nothing"
@@ -102,63 +79,32 @@ def _read_token_ids(reply: Any, question: Question) -> list[float]:
     return [log_probability(entries[key])]
 
 
-def _read_echo(reply: Any, question: Question) -> list[float]:
-    _counted(_usage(reply), len(question.ids))
+def _read_echo(reply: Any, before: Ids, targets: Ids) -> list[float]:
+    count = len(before) + len(targets)
+    _counted(_usage(reply), count)
     # The server writes one token more, since some take a limit of 0 tokens for none.
     logprobs = reply["choices"][0].get("logprobs") or {}
-    values = _length(logprobs.get("token_logprobs"), question, len(question.ids) + 1)
-    return [log_probability(value) for value in values[-1 - len(question.targets) : -1]]
+    values = _length(logprobs.get("token_logprobs"), count, count + 1)
+    return [log_probability(value) for value in values[-1 - len(targets) : -1]]
 
 
-def _of_sglang(spec: OpenAISpec, pair: Pair) -> list[Question]:
-    ids = (*pair.context, *pair.targets)
-    body = {
-        "input_ids": list(ids),
-        "sampling_params": {"max_new_tokens": 1, "temperature": 0},
-        "return_logprob": True,
-        # Before it the server may read its prefix cache.
-        "logprob_start_len": len(pair.context) - 1,
-    }
-    return [
-        Question(
-            path=_outside(spec, "/generate"), body=body, ids=ids, targets=pair.targets
-        )
-    ]
-
-
-def _read_sglang(reply: Any, question: Question) -> list[float]:
+def _read_sglang(reply: Any, before: Ids, targets: Ids) -> list[float]:
     about = reply["meta_info"]
-    _counted(about.get("prompt_tokens"), len(question.ids))
-    entries = about["input_token_logprobs"][-len(question.targets) :]
-    _same_tokens([entry[1] for entry in entries], question.targets)
+    _counted(about.get("prompt_tokens"), len(before) + len(targets))
+    entries = about["input_token_logprobs"][-len(targets) :]
+    _same_tokens([entry[1] for entry in entries], targets)
     return [log_probability(entry[0]) for entry in entries]
 
 
-def _of_llama_cpp(spec: OpenAISpec, pair: Pair) -> Iterator[Question]:
-    path = _outside(spec, "/completion")
-    for before, token in pair.steps():
-        body = {
-            "prompt": list(before),
-            "n_predict": 1,
-            "n_probs": 1,
-            # Those before sampling are not changed by the bias that makes the server write the token.
-            "post_sampling_probs": False,
-            "logit_bias": [[token, _FORCED]],
-            "temperature": 0,
-            "cache_prompt": True,
-        }
-        yield Question(path=path, body=body, ids=(*before, token), targets=(token,))
-
-
-def _read_llama_cpp(reply: Any, question: Question) -> list[float]:
+def _read_llama_cpp(reply: Any, before: Ids, targets: Ids) -> list[float]:
     entries = reply.get("completion_probabilities")
     if not entries and "content" in reply:
         raise ValueError(
             "llama.cpp told no probability of a token; it tells none of one that ends within a character"
         )
-    _counted(reply.get("tokens_evaluated"), len(question.ids) - 1)
+    _counted(reply.get("tokens_evaluated"), len(before))
     entry = entries[0]
-    _same_tokens([entry["id"]], question.targets)
+    _same_tokens([entry["id"]], targets)
     return [log_probability(entry["logprob"])]
 
 
@@ -166,22 +112,64 @@ DIALECTS = (
     # Its replies name tokens by id, so it is tried before the echo.
     Dialect(
         name="prompt_logprobs of vLLM",
-        questions=_whole("/completions", prompt_logprobs=0),
+        path=_COMPLETIONS,
+        body=lambda before, targets: {
+            "prompt": [*before, *targets],
+            "prompt_logprobs": 0,
+        },
         read=_read_prompt_logprobs,
     ),
     # Slower, and for servers where something is wrong with the first.
     Dialect(
-        name="logprob_token_ids of vLLM", questions=_of_token_ids, read=_read_token_ids
+        name="logprob_token_ids of vLLM",
+        path=_COMPLETIONS,
+        body=lambda before, targets: {
+            "prompt": [*before],
+            "logprobs": 1,
+            "logprob_token_ids": [*targets],
+            "return_tokens_as_token_ids": True,
+        },
+        read=_read_token_ids,
+        stepwise=True,
     ),
     Dialect(
         name="completions with echo and logprobs",
-        questions=_whole("/completions", echo=True, logprobs=1),
+        path=_COMPLETIONS,
+        body=lambda before, targets: {
+            "prompt": [*before, *targets],
+            "echo": True,
+            "logprobs": 1,
+        },
         read=_read_echo,
     ),
     Dialect(
-        name="/completion of llama.cpp", questions=_of_llama_cpp, read=_read_llama_cpp
+        name="/completion of llama.cpp",
+        path="/completion",
+        body=lambda before, targets: {
+            "prompt": [*before],
+            "n_predict": 1,
+            "n_probs": 1,
+            # Those before sampling are not changed by the bias that makes the server write the token.
+            "post_sampling_probs": False,
+            "logit_bias": [[*targets, _FORCED]],
+            "temperature": 0,
+            "cache_prompt": True,
+        },
+        read=_read_llama_cpp,
+        stepwise=True,
     ),
-    Dialect(name="/generate of SGLang", questions=_of_sglang, read=_read_sglang),
+    Dialect(
+        name="/generate of SGLang",
+        path="/generate",
+        body=lambda before, targets: {
+            "input_ids": [*before, *targets],
+            "sampling_params": {"max_new_tokens": 1, "temperature": 0},
+            "return_logprob": True,
+            # Before it the server may read its prefix cache.
+            "logprob_start_len": len(before) - 1,
+        },
+        read=_read_sglang,
+    ),
 )
 """All dialects, in the order in which they are tried."""
 
@@ -210,12 +198,12 @@ def _usage(reply: Any) -> Any:
     return (reply.get("usage") or {}).get("prompt_tokens")
 
 
-def _length(values: Any, question: Question, expected: int) -> list[Any]:
+def _length(values: Any, tokens: int, expected: int) -> list[Any]:
     if not isinstance(values, list):
         raise ValueError("the reply holds no log-probabilities of the prompt")
     if len(values) != expected:
         raise ValueError(
-            f"{len(values)} log-probabilities, where a prompt of {len(question.ids)} tokens has {expected}"
+            f"{len(values)} log-probabilities, where a prompt of {tokens} tokens has {expected}"
         )
     return values
 

@@ -47,9 +47,6 @@ _TOO_MANY = re.compile(
     r"context (length|window|size)|max_(completion_|new_)?tokens|max_model_len", re.I
 )
 _REPEATS_KEY = "the server repeated its key in replies, where *** stands for it and is judged as it stands"
-# The longest tokens that we know of have 128 characters, a character has up to 6 bytes in JSON, and some
-# servers tell a thought twice.
-_TOKEN_BYTES = 4_000
 
 
 class OpenAIModel(ServedModel):
@@ -172,7 +169,7 @@ class OpenAIModel(ServedModel):
         self._pool.shutdown()
 
     def _prompt_tokens(self, request: GenerateRequest) -> int | Failed:
-        reply = self._reply(request, thinking=False)
+        reply = self._reply(request)
         return reply if isinstance(reply, Failed) else reply.prompt_tokens
 
     def _generate(
@@ -187,51 +184,48 @@ class OpenAIModel(ServedModel):
             return Failed(error=NO_STEPS)
         if request.num_beams > 1:
             return Failed(error="a server of this kind has no beam search")
-        if request.lead:
-            if why := self._scorer.unscorable:
-                return Failed(error=why)
-            reply = self._reply(request, thinking=False)
-            return reply if isinstance(reply, Failed) else self._answer(request, reply)
-        thinking = self._thinks
+        if request.lead and (why := self._scorer.unscorable):
+            return Failed(error=why)
+        thinking = self._thinks and not request.lead
         reply = self._reply(request, thinking=thinking)
-        if isinstance(reply, Reply) and reply.shows_thoughts and not thinking:
-            # The limit and the stop strings of an answer have cut its thought.
-            self._thinks = thinking = True
-            reply = self._reply(request, thinking=True)
-        # A failure shows nothing: the next first request does.
-        self._looked |= is_first and isinstance(reply, Reply)
+        # A failure shows nothing of whether the model thinks: the next first request does.
         if isinstance(reply, Failed):
             return reply
+        self._looked |= is_first
         response = self._answer(request, reply, thinking=thinking)
-        if thinking:
+        if thinking or request.lead:
             return response
         ends_lines = any(stop.isspace() for stop in request.stop)
         is_cut = response.finish == "length" or (
             ends_lines and (not response.text or _is_sentence(response.text))
         )
-        if is_first and is_cut and self._spec.chats:
-            reply = self._reply(request, thinking=True)
-            if isinstance(reply, Reply) and reply.shows_thoughts:
-                self._thinks = True
-                return self._answer(request, reply, thinking=True)
+        if reply.shows_thoughts or (is_first and is_cut and self._spec.chats):
+            # The limit and the stop strings of an answer may have cut its thought.
+            other = self._reply(request, thinking=True)
+            thinks = isinstance(other, Reply) and other.shows_thoughts
+            self._thinks |= thinks or reply.shows_thoughts
+            if self._thinks:
+                return (
+                    other
+                    if isinstance(other, Failed)
+                    else self._answer(request, other, thinking=True)
+                )
         if ends_lines and not response.text and response.finish == "stop":
             # It may begin with the line break at which the server has stopped.
-            reply = self._reply(request, thinking=False, stopping=False)
-            if isinstance(reply, Reply):
-                return self._answer(request, reply)
+            other = self._reply(request, stopping=False)
+            if isinstance(other, Reply):
+                return self._answer(request, other)
         return response
 
     def _reply(
-        self, request: GenerateRequest, *, thinking: bool, stopping: bool = True
+        self, request: GenerateRequest, *, thinking: bool = False, stopping: bool = True
     ) -> Reply | Failed:
         # In a thought stop strings end nothing, and a server does not tell one from an answer.
         stops = request.stop[:_MOST_STOPS] if stopping and not thinking else ()
         most = request.max_new_tokens + (
             self._spec.chat.max_thinking_tokens if thinking else 0
         )
-        data = self._connection.ask(
-            *self._question(request, most, stops), most * _TOKEN_BYTES
-        )
+        data = self._connection.ask(*self._question(request, most, stops))
         if isinstance(data, Failed):
             return self._with_hint(data) if thinking else data
         reply = read_reply(data)

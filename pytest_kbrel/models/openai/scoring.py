@@ -21,11 +21,9 @@ from pytest_kbrel.models.openai.client import Replies
 from pytest_kbrel.models.openai.dialects import DIALECTS, Dialect, tokenization
 from pytest_kbrel.models.openai.replies import excerpt
 from pytest_kbrel.models.openai.spec import OpenAISpec
-from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder, common_prefix
+from pytest_kbrel.models.tokens import Ids, Pair, PromptEncoder
 from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest
 
-# Servers tell a token's text, its bytes and its alternatives beside its probability.
-_TOKEN_BYTES = 4_000
 # Vocabularies that differ split it into different numbers of tokens.
 _PROMPT = "In 1889, São Tomé's naïve cartographer re-labelled 12,345 Großmütterchen; the capital of France is"
 # Behind a list of letters nearly all probability is on letters, whatever the vocabulary is.
@@ -102,8 +100,6 @@ class ServerScorer:
                 f"its tokenisation is another one: {len(prompt)} tokens of a prompt were expected, and its "
                 f"usage.prompt_tokens is: {stated}; allowed is tokenizer=FOLDER with the tokenizer it uses"
             )
-        if other := self._other_ids(encoder):
-            return other
         tried = []
         for dialect in DIALECTS:
             if not (wrong := self._wrong(dialect, pair)):
@@ -128,13 +124,13 @@ class ServerScorer:
 
     def _values(self, dialect: Dialect, pair: Pair) -> tuple[float, ...] | Failed:
         values: list[float] = []
-        for question in dialect.questions(self._spec, pair):
-            body = question.body | self._spec.extra
-            reply = self._post(question.path, body, len(question.ids))
+        for before, targets in dialect.questions(pair):
+            path, body = dialect.request(self._spec, before, targets)
+            reply = self._replies.ask(path, body | self._spec.extra)
             if isinstance(reply, Failed):
                 return reply
             try:
-                values += dialect.read(reply, question)
+                values += dialect.read(reply, before, targets)
             except ValueError as error:
                 return Failed(error=str(error))
             except (LookupError, TypeError, AttributeError):
@@ -142,9 +138,6 @@ class ServerScorer:
                     error=f"no log-probabilities in the reply: {excerpt(reply)}"
                 )
         return tuple(values)
-
-    def _post(self, path: str, body: dict[str, Any], tokens: int) -> Any | Failed:
-        return self._replies.ask(path, body, tokens * _TOKEN_BYTES)
 
     def _wrong(self, dialect: Dialect, pair: Pair) -> str:
         """Return what is wrong with a dialect of this server; empty if nothing is.
@@ -184,26 +177,6 @@ class ServerScorer:
             )
         return ""
 
-    def _other_ids(self, encoder: PromptEncoder) -> str:
-        """Return how the tokenizer that was named differs from the server's own, where it shows its own."""
-        if not self._spec.tokenizer:
-            return ""
-        try:
-            theirs = self._tokens_of(_PROMPT, special=False)
-        except ValueError:
-            # Most servers have no /tokenize.
-            return ""
-        ours = tuple(encoder.tokenizer(_PROMPT, add_special_tokens=False)["input_ids"])
-        if ours == theirs:
-            return ""
-        shared = common_prefix(ours, theirs)
-        here, there = (list(ids[shared : shared + 3]) for ids in (ours, theirs))
-        return (
-            f"its tokenisation is another one: behind {shared} tokens of a prompt its /tokenize has {there}, "
-            f"and {self._spec.tokenizer} has {here}; "
-            "allowed is tokenizer=FOLDER with the tokenizer it uses"
-        )
-
     def _encoder(self) -> PromptEncoder:
         spec = self._spec
         chat_template = spec.chats
@@ -233,9 +206,7 @@ class ServerScorer:
 
     def _tokens_of(self, text: str, special: bool) -> Ids:
         try:
-            reply = self._post(
-                *tokenization(self._spec, text, special), tokens=len(text) + 10
-            )
+            reply = self._replies.ask(*tokenization(self._spec, text, special))
         except (BudgetError, UnavailableError):
             raise
         except ModelError as error:

@@ -17,6 +17,7 @@ from pytest_kbrel.bounds import (
     SECONDS,
     SEED,
     TOKENS_TOTAL,
+    Bounds,
     shown,
 )
 from pytest_kbrel.errors import MissingExtraError, ModelError
@@ -40,6 +41,14 @@ DEFAULT_URL = "https://api.openai.com/v1"
 DEFAULT_KEY = "OPENAI_API_KEY"
 BUDGETS = ("max_tokens_total", "max_cost")
 """The keys of what a session may spend on a model."""
+_NUMBERS: Mapping[str, tuple[Bounds, str]] = {
+    "max_concurrent": (REQUESTS, "of requests"),
+    "timeout": (SECONDS, "of seconds"),
+    "max_retries": (RETRIES, ""),
+    "max_tokens_total": (TOKENS_TOTAL, "of tokens"),
+    "max_cost": (COST, ""),
+    "seed": (SEED, ""),
+}
 OPENAI_ARGS = (
     "base_url",
     "api_key_env",
@@ -49,11 +58,7 @@ OPENAI_ARGS = (
     "extra_body",
     "reasoning_effort",
     "num_concurrent",
-    "max_concurrent",
-    "timeout",
-    "max_retries",
-    *BUDGETS,
-    "seed",
+    *_NUMBERS,
     "logprobs",
     "tokenizer",
     "model",
@@ -194,7 +199,7 @@ def parse_openai(
         notes += [
             "--kb-apply-chat-template is not used: the server wraps messages in its own chat template"
         ]
-    retries = number(args, "max_retries", RETRIES)
+    numbers = {key: number(args, key, *of) for key, of in _NUMBERS.items()}
     return OpenAISpec(
         text=f"{PREFIX}{name}",
         name=name,
@@ -203,16 +208,11 @@ def parse_openai(
         endpoint=endpoint,
         headers=_headers(args),
         extra_body=_extra_body(args),
-        max_concurrent=number(args, "max_concurrent", REQUESTS, "of requests") or 8,
-        timeout=number(args, "timeout", SECONDS, "of seconds") or 60.0,
-        max_retries=4 if retries is None else retries,
-        max_tokens_total=number(args, "max_tokens_total", TOKENS_TOTAL, "of tokens"),
-        max_cost=number(args, "max_cost", COST),
-        seed=number(args, "seed", SEED),
         logprobs=bool(flag(args, "logprobs")),
         tokenizer=args.get("tokenizer", ""),
         chat=chat,
         notes=tuple(notes),
+        **{key: value for key, value in numbers.items() if value is not None},
     )
 
 

@@ -145,10 +145,7 @@ class Engine:
             raise ValueError(
                 f"vLLM gave {len(outputs)} answers to {len(questions)} questions"
             )
-        return [
-            _checked(question, output)
-            for question, output in zip(questions, outputs, strict=True)
-        ]
+        return list(map(_checked, questions, outputs))
 
     def _sampling(self, question: Question) -> Any:
         return self._library.SamplingParams(
@@ -222,29 +219,22 @@ def _options(spec: VllmSpec, folder: str) -> dict[str, Any]:
 
 
 def _checked(question: Question, output: Any) -> Reply | Failed:
-    """Return an output as a reply, or a failure if it contradicts the question."""
+    """Return an output as a reply, or a failure if it is none to the question."""
     try:
         if tuple(output.prompt_token_ids or ()) != question.ids:
             raise ValueError("vLLM answered another prompt than the one that was asked")
-        if len(output.outputs) != 1:
-            raise ValueError(f"vLLM gave {len(output.outputs)} texts, not one")
         (written,) = output.outputs
         if written.finish_reason not in ("stop", "length"):
             raise ValueError(f"vLLM ended the answer with {written.finish_reason!r}")
         ids = tuple(int(token) for token in written.token_ids)
-        if not 1 <= len(ids) <= question.max_tokens:
-            raise ValueError(
-                f"vLLM wrote {len(ids)} tokens, asked for at most {question.max_tokens}"
-            )
-        entries = list(written.logprobs or ())
-        if len(entries) != len(ids):
-            raise ValueError(
-                f"vLLM gave log-probabilities of {len(entries)} written tokens, not {len(ids)}"
-            )
         steps = tuple(
             {int(token): entry.logprob for token, entry in (step or {}).items()}
-            for step in entries
+            for step in written.logprobs or ()
         )
+        if not ids or len(steps) != len(ids):
+            raise ValueError(
+                f"vLLM wrote {len(ids)} tokens, with log-probabilities of {len(steps)}"
+            )
         for token, step in zip(ids, steps, strict=True):
             probability(step, token)
     except ValueError as error:

@@ -89,54 +89,72 @@ class VllmModel(CheckpointModel):
             )
         return super()._prompt(request)
 
-    def _scores(self, pairs: Sequence[Pair]) -> Batches[Probabilities]:
-        return score_pairs(self.llm, pairs)
+    def _scores(self, pairs: Sequence[Pair]) -> Batches[tuple[float, ...]]:
+        for numbers in self._pieces([(pair.context, pair.targets) for pair in pairs]):
+            some = [pairs[number] for number in numbers]
+            # By what is read, the distinct tokens that are scored behind it.
+            steps: dict[Ids, dict[int, None]] = {}
+            for ids, token in chain.from_iterable(pair.steps() for pair in some):
+                steps.setdefault(ids, {})[token] = None
+            questions = [
+                Question(ids=ids, named=tuple(named)[start : start + MOST_NAMED])
+                for ids, named in steps.items()
+                for start in range(0, len(named), MOST_NAMED)
+            ]
+            replies = {
+                (question.ids, token): reply
+                for question, reply in zip(
+                    questions, self.llm.ask(questions), strict=True
+                )
+                for token in question.named
+            }
+            yield [
+                (number, _along(pair, replies))
+                for number, pair in zip(numbers, some, strict=True)
+            ]
 
     def _texts(self, prompts: Sequence[Prompt], endings: Endings) -> Batches[Generated]:
-        # Neighbours share most, and what is asked together finds it in the engine's cache.
-        order = sorted(range(len(prompts)), key=lambda n: prompts[n].ids)
-        at_once = self.llm.at_once
-        for start in range(0, len(order), at_once):
-            indices = order[start : start + at_once]
-            replies = self._answers([prompts[index] for index in indices], endings)
-            yield list(zip(indices, replies, strict=True))
+        for numbers in self._pieces([prompt.ids for prompt in prompts]):
+            some = [prompts[number] for number in numbers]
+            texts = self._attempt(some, endings, stopping=True)
+            # Where vLLM saw an ending and the text has none, its stop strings are left out and it writes on.
+            early = [at for at, text in enumerate(texts) if text is None]
+            again = self._attempt([some[at] for at in early], endings, stopping=False)
+            for at, text in zip(early, again, strict=True):
+                texts[at] = text
+            yield [
+                (number, text or Failed(error=_UNEXPLAINED))
+                for number, text in zip(numbers, texts, strict=True)
+            ]
 
-    def _answers(
-        self, prompts: Sequence[Prompt], endings: Endings
-    ) -> list[Generated | Failed]:
-        results: list[Generated | Failed | None] = self._attempt(
-            prompts, endings, stopping=True
-        )
-        # Where vLLM saw an ending and the text has none, its stop strings are left out and it writes on.
-        early = [number for number, reply in enumerate(results) if reply is None]
-        again = self._attempt([prompts[n] for n in early], endings, stopping=False)
-        for number, reply in zip(early, again, strict=True):
-            results[number] = reply or Failed(error=_UNEXPLAINED)
-        return [reply for reply in results if reply is not None]
+    def _pieces(self, keys: Sequence[tuple[Any, ...]]) -> Iterator[list[int]]:
+        """Yield the positions of what is asked at once.
+
+        Neighbours share most, and what is asked together finds it in the engine's cache.
+        """
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        at_once = self.llm.at_once
+        return (order[at : at + at_once] for at in range(0, len(order), at_once))
 
     def _attempt(
         self, prompts: Sequence[Prompt], endings: Endings, *, stopping: bool
     ) -> list[Generated | Failed | None]:
         """Return the continuations, ``None`` for one that stops without an ending."""
+        asked = [prompt.request for prompt in prompts]
         questions = [
             Question(
                 ids=prompt.ids,
-                max_tokens=prompt.request.max_new_tokens,
+                max_tokens=request.max_new_tokens,
                 ends=endings.eos_ids,
-                stop=prompt.request.stop if stopping else (),
-                named=tuple(dict.fromkeys(prompt.request.watch))
-                if prompt.request.steps
-                else (),
-                top_k=prompt.request.top_k,
+                stop=request.stop if stopping else (),
+                named=tuple(dict.fromkeys(request.watch if request.steps else ())),
+                top_k=request.top_k,
             )
-            for prompt in prompts
+            for prompt, request in zip(prompts, asked, strict=True)
         ]
-        replies = self.llm.ask(questions)
         return [
-            reply
-            if isinstance(reply, Failed)
-            else _text(prompt.request, reply, endings)
-            for prompt, reply in zip(prompts, replies, strict=True)
+            reply if isinstance(reply, Failed) else _text(request, reply, endings)
+            for request, reply in zip(asked, self.llm.ask(questions), strict=True)
         ]
 
 
@@ -273,9 +291,9 @@ def _text(
             (
                 token,
                 probability(step, token),
-                None if watched is None else probability(step, watched),
+                None if one is None else probability(step, one),
             )
-            for token, step, watched in zip(
+            for token, step, one in zip(
                 text.token_ids, reply.steps, chain(watch, repeat(None)), strict=False
             )
         ]
@@ -286,45 +304,9 @@ def _text(
     return endings.with_steps(text, steps, request, top if request.top_k else ())
 
 
-Probabilities = tuple[float, ...]
-
-
-def score_pairs(engine: Engine, pairs: Sequence[Pair]) -> Batches[Probabilities]:
-    """Yield batches of each pair's index and probabilities."""
-    # Neighbours share most, and what is asked together finds it in the cache.
-    order = sorted(
-        range(len(pairs)), key=lambda n: (pairs[n].context, pairs[n].targets)
-    )
-    for start in range(0, len(order), engine.at_once):
-        numbers = order[start : start + engine.at_once]
-        values = _probabilities(engine, [pairs[n] for n in numbers])
-        yield list(zip(numbers, values, strict=True))
-
-
-def _probabilities(
-    engine: Engine, pairs: Sequence[Pair]
-) -> list[Probabilities | Failed]:
-    # By what is read, the distinct tokens that are scored behind it.
-    steps: dict[Ids, dict[int, None]] = {}
-    for pair in pairs:
-        for ids, token in pair.steps():
-            steps.setdefault(ids, {})[token] = None
-    questions = [
-        Question(ids=ids, named=tuple(named)[start : start + MOST_NAMED])
-        for ids, named in steps.items()
-        for start in range(0, len(named), MOST_NAMED)
-    ]
-    replies = {
-        (question.ids, token): reply
-        for question, reply in zip(questions, engine.ask(questions), strict=True)
-        for token in question.named
-    }
-    return [_along(pair, replies) for pair in pairs]
-
-
 def _along(
     pair: Pair, replies: Mapping[tuple[Ids, int], Reply | Failed]
-) -> Probabilities | Failed:
+) -> tuple[float, ...] | Failed:
     """Return the probabilities of a pair's targets, each from the reply to its own step."""
     values: list[float] = []
     for step in pair.steps():

@@ -181,28 +181,6 @@ def test_without_a_tokenizer_nothing_is_written_behind_a_lead(openai_server, mod
     assert not openai_server.calls
 
 
-def test_a_tokenizer_with_other_ids_than_the_servers_is_refused(
-    served, model_at, tmp_path
-):
-    server = served(VLLM)
-    tiny_checkpoints.make_tokenizer(tmp_path, "bos")
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-
-    def counted(call):
-        reply = scoring_server.vllm(call)
-        if isinstance(call.body["prompt"], str):
-            reply["usage"]["prompt_tokens"] = len(tokenizer(call.text)["input_ids"])
-        return reply
-
-    server.routes["completions"] = counted
-    why = model_at(f"{RAW},tokenizer={tmp_path}").unscorable
-    assert (
-        "its tokenisation is another one: behind 0 tokens of a prompt its /tokenize has [73, 110,"
-        in why
-    )
-    assert str(tmp_path) in why
-
-
 def test_a_server_that_is_not_there_is_no_server_without_probabilities(openai_server):
     openai_server.routes = {"completions": scoring_server.writer}
     spec = read_spec(
