@@ -163,9 +163,11 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch):
 
 def test_a_server_that_is_not_there_is_an_error_of_the_model_and_one_that_goes_of_its_fact():
     replies = iter([http(chat("Lima")), http(chat("Lima"))[:-20]])
-    with RawServer(lambda request: [next(replies)]) as server:
-        with opened(server.base_url) as model:
-            first, second = model.generate([ask("1"), ask("2")])
+    with (
+        RawServer(lambda request: [next(replies)]) as server,
+        opened(server.base_url) as model,
+    ):
+        first, second = model.generate([ask("1"), ask("2")])
     assert first.text == "Lima"
     assert second.error.startswith("RemoteProtocolError: peer closed connection")
     with (
