@@ -134,6 +134,9 @@ def _end_of_value(text: str, opened: re.Match[str]) -> int:
             return text.index(text[start], start + 1) + 1
         return json.JSONDecoder().raw_decode(text, start)[1]
     except (ValueError, RecursionError) as error:
+        if text[start] == "[":
+            # A mark of thoughts, such as [/THINK].
+            return start
         why = f"no JSON: {error}"
         if text[start] in "\"'":
             why = f"the quotation mark {text[start]} is not closed"

@@ -45,62 +45,34 @@ def test_the_answer_is_what_stands_behind_the_thought(
     assert asked == (known if args else [(True, 8), *known])
 
 
-@pytest.mark.parametrize("parses", ["", "reasoning_content"])
-@pytest.mark.parametrize("opening", ["<think>\n", ""])
-def test_a_thought_without_an_end_is_no_answer(
-    openai_server, model_at, parses, opening
+LONG = "The city that you are asking me about is, of course, Paris, in France."
+
+
+@pytest.mark.parametrize(
+    ("said", "args", "limits"),
+    [
+        # Of a long first answer one look tells whether it was a thought.
+        (LONG, "", [8, 8, 8, 8 + 2048]),
+        (LONG, "enable_thinking=False", [8, 8, 8]),
+        ("Paris\nTokyo", "", [8, 8, 8]),
+    ],
+)
+def test_a_model_that_does_not_think_is_asked_as_ever(
+    openai_server, model_at, said, args, limits
 ):
-    openai_server.say = lambda text: opening + THOUGHT * 20
-    openai_server.parses = parses
-    if not (opening or parses):
-        return  # nothing tells it from an answer
-    (result,) = model_at("max_thinking_tokens=12").generate([ask()])
-    assert (result.text, result.finish) == ("", "length")
-    assert result.thought.startswith("Okay, they ask")
-
-
-def test_a_model_that_does_not_think_is_asked_as_ever(openai_server, model_at):
-    openai_server.say = lambda text: "Paris\nTokyo"
-    result = model_at().generate([ask("1"), ask("2")])
-    assert [(one.text, one.thought, one.thought_tokens) for one in result] == [
-        ("Paris", "", 0)
-    ] * 2
-    assert [call.body["stop"] for call in openai_server.calls_to(CHAT)] == [["\n"]] * 2
-
-
-def test_a_long_answer_costs_one_look(openai_server, model_at):
-    openai_server.say = lambda text: (
-        "The city that you are asking me about is, of course, Paris, in France."
-    )
-    result = model_at().generate([ask("1"), ask("2"), ask("3")])
-    assert [one.finish for one in result] == ["length"] * 3
-    asked = [call.body["max_tokens"] for call in openai_server.calls_to(CHAT)]
-    assert sorted(asked) == [8, 8, 8, 8 + 2048]
-
-
-def test_a_long_answer_costs_nothing_where_thinking_is_off(openai_server, model_at):
-    openai_server.say = lambda text: (
-        "The city that you are asking me about is, of course, Paris, in France."
-    )
-    model_at("enable_thinking=False").generate([ask("1"), ask("2")])
+    openai_server.say = lambda text: said
+    result = model_at(args).generate([ask("1"), ask("2"), ask("3")])
+    assert {(one.thought, one.thought_tokens) for one in result} == {("", 0)}
     calls = openai_server.calls_to(CHAT)
-    assert [call.body["max_tokens"] for call in calls] == [8, 8]
-    assert all(
-        call.body["chat_template_kwargs"] == {"enable_thinking": False}
-        for call in calls
-    )
+    assert sorted(call.body["max_tokens"] for call in calls) == limits
+    told = {"enable_thinking": False} if args else None
+    assert all(call.body.get("chat_template_kwargs") == told for call in calls)
 
 
 def test_an_answer_may_begin_with_a_line_break(openai_server, model_at):
     openai_server.say = lambda text: "\n\nParis\nTokyo"
     result = model_at("endpoint=completions").generate([ask("1"), ask("2")])
     assert [one.text for one in result] == ["Paris"] * 2
-
-
-def test_an_end_that_only_the_user_names_is_found(openai_server, model_at):
-    openai_server.say = lambda text: "A city.\n[done] Paris\nTokyo"
-    (result,) = model_at("think_end_token=[done]").generate([ask()])
-    assert (result.text, result.thought) == ("Paris", "A city.")
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_what_a_reply_states_is_counted(reply, counts):
         {"tokens_evaluated": 0, "tokens_predicted": 5},
         *(
             stated(prompt_tokens=n, completion_tokens=1)
-            for n in (-1, 1.5, "7", True, float("nan"), 10**13)
+            for n in (-1, 1.5, "7", True, 10**13)
         ),
     ],
 )
@@ -63,29 +63,19 @@ def test_without_a_statement_a_budget_is_an_error_and_no_budget_is_none(reply):
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("limits", "said"),
     [
         (
-            replace(SPEC, max_tokens_total=14),
+            {"max_tokens_total": 14},
             r"of 14 tokens \(max_tokens_total\) is spent \(14\)",
         ),
-        (
-            replace(SPEC, max_tokens_total=3),
-            r"of 3 tokens \(max_tokens_total\) is spent \(14\)",
-        ),
-        (
-            replace(SPEC, max_cost=0.52, prices=(10_000, 200_000)),
-            r"of 0.52 \(max_cost\) is spent \(0.5200\)",
-        ),
-        (replace(SPEC, max_tokens_total=15), ""),
-        (replace(SPEC, max_cost=0.53, prices=(10_000, 200_000)), ""),
-        (replace(SPEC, max_cost=1.0, prices=(0.0, 0.0)), ""),
-        (replace(SPEC, prices=(10_000, 200_000)), ""),
-        (SPEC, ""),
+        ({"max_cost": 0.52}, r"of 0.52 \(max_cost\) is spent \(0.5200\)"),
+        ({"max_tokens_total": 15, "max_cost": 0.53}, ""),
+        ({}, ""),
     ],
 )
-def test_a_budget_is_spent_when_it_is_reached(spec, said):
-    usage = Usage(spec)
+def test_a_budget_is_spent_when_it_is_reached(limits, said):
+    usage = Usage(replace(SPEC, prices=(10_000, 200_000), **limits))
     usage.check()
     usage.add(stated(prompt_tokens=10, completion_tokens=2))
     usage.add(stated(prompt_tokens=2, completion_tokens=0))
@@ -98,12 +88,8 @@ def test_a_budget_is_spent_when_it_is_reached(spec, said):
 
 def test_a_cost_needs_prices():
     spec = parse_openai("openai/m", "base_url=http://h/v1,max_cost=2")
-    with pytest.raises(
-        ModelError,
-        match="found max_cost without prices; allowed: with --kb-prices=IN,OUT",
-    ):
-        check(spec)
-    with pytest.raises(ModelError, match="found max_cost without prices"):
+    said = "found max_cost without prices; allowed: with --kb-prices=IN,OUT"
+    with pytest.raises(ModelError, match=said):
         OpenAIModel(spec)
     check(replace(spec, prices=(1.0, 2.0)))
 

@@ -16,7 +16,7 @@ from pytest_kbrel.models.openai import scoring
 from pytest_kbrel.models.openai.dialects import DIALECTS
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import parse_openai
-from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest
+from pytest_kbrel.records import Scored, ScoreRequest
 from tests.models.openai.vllm_server import VLLM_PYTHON, vllm_server
 
 pytestmark = [
@@ -37,9 +37,6 @@ SCORES = [
     )
     for continuation in (" Paris", " Tokyo, they say", " San Jose: 12,345", " 東京")
 ]
-TEXTS = [
-    GenerateRequest(prompt=request.prompt, max_new_tokens=8) for request in SCORES[::4]
-]
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +53,10 @@ def served_by(url, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     opened = []
 
-    def make(way="", tokenizer=""):
-        ways = [dialect for dialect in DIALECTS if way in ("", dialect.name)]
-        assert ways
+    def make(way):
+        ways = [dialect for dialect in DIALECTS if way == dialect.name]
         monkeypatch.setattr(scoring, "DIALECTS", ways)
         args = f"base_url={url},endpoint=completions"
-        args += f",tokenizer={tokenizer}" if tokenizer else ""
         opened.append(OpenAIModel(parse_openai("openai/small", args)))
         return opened[-1]
 
@@ -103,23 +98,7 @@ def test_each_way_of_vllm_gives_the_probabilities_of_transformers(
             assert there.prompt_digest == here.prompt_digest
 
 
-def test_the_first_way_that_is_right_is_chosen(served_by):
-    model = served_by(tokenizer=FOLDER)
-    assert not model.unscorable
-    assert model.notes[-1] == (
-        f"the server gives probabilities by prompt_logprobs of vLLM, token ids by the tokenizer {FOLDER}"
-    )
-
-
 def test_the_ways_of_other_servers_are_refused(served_by):
     for dialect in DIALECTS:
         if dialect.name not in WAYS:
             assert f"tried were {dialect.name} (" in served_by(dialect.name).unscorable
-
-
-def test_the_same_weights_write_the_same_texts(served_by, transformers_model):
-    for there, here in zip(
-        served_by().generate(TEXTS), transformers_model.generate(TEXTS), strict=True
-    ):
-        assert isinstance(there, Generated)
-        assert there.text == here.text

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pytest_kbrel.models.vllm.engine import MOST_NAMED
-from pytest_kbrel.records import Failed, GenerateRequest, Scored, ScoreRequest
+from pytest_kbrel.records import GenerateRequest, Scored, ScoreRequest
 
 SHARED = "Question: who knows? Answer: unsure.\n" * 8
-LONG = [
+SCORES = [
     ScoreRequest(prompt=f"{SHARED}The capital of {land} is", continuation=f" {city}")
     for land in ("Japan", "France", "Egypt")
     for city in ("Tokyo", "Tokyo, a city", "Paris", "Cairo")
-]
-SHORT = [
+] + [
     ScoreRequest(
         prompt="The capital of Japan is", continuation=" Tokyo, a very large city."
     ),
@@ -26,7 +25,7 @@ TEXTS = (
     "unsure",
     f"{SHARED}Who",
 )
-STOPS = [(), ("\n",), ("e", "the"), ("a", " "), tuple("aeiou")]
+STOPS = [(), ("\n",), ("a", " "), tuple("aeiou")]
 
 
 def asked(text="Who", count=12, stop=("\n",), **options):
@@ -37,28 +36,10 @@ BAD = [
     asked(count=0),
     asked("long " * 400),
     asked(steps=True, watch=(10_000,)),
-    asked(steps=True, watch=(-1,)),
     asked(steps=True, watch=tuple(range(MOST_NAMED + 1))),
     asked(stop=("",)),
+    asked(num_beams=3),
 ]
-
-
-def spoils_no_other(model, bad):
-    good = [asked(text) for text in TEXTS]
-    alone = model.generate(good)
-    answers = model.generate([*good[:2], bad, *good[2:]])
-    assert [*answers[:2], *answers[3:]] == alone
-    assert isinstance(answers[2], Failed)
-
-
-def many_endings(encoder):
-    """Return more questions about one place than one question to vLLM may name tokens."""
-    words = [encoder.tokenizer.decode([token]) for token in range(4, 400)]
-    return [
-        ScoreRequest(prompt=f"{SHARED}Who\n", continuation=word)
-        for word in words
-        if word.strip() and word.isprintable()
-    ]
 
 
 def same_numbers(ours, theirs, *, within=1e-5):

@@ -11,8 +11,6 @@ import pytest
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models import vllm
-from pytest_kbrel.models.cache.caching_model import CachingModel
-from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.registry import open_model, read_spec
@@ -22,14 +20,12 @@ from tests.models import fake_vllm
 from tests.models.tiny_checkpoints import BOS, change_weights, make_checkpoint
 from tests.models.vllm.questions import (
     BAD,
-    LONG,
-    SHORT,
+    SCORES,
     STOPS,
     TEXTS,
     asked,
     same_numbers,
     same_steps,
-    spoils_no_other,
 )
 
 
@@ -49,25 +45,8 @@ def model(vllm_of):
     result.close()
 
 
-@pytest.mark.parametrize(
-    "requests", [LONG, SHORT, [*LONG, *SHORT]], ids=["long", "short", "both"]
-)
-def test_scores_are_those_of_the_transformers_backend(model, model_of, requests):
-    same_numbers(model.score(requests), model_of("llama").score(requests))
-
-
-def test_what_fills_the_context_leaves_no_room_for_a_prompt_of_its_own(
-    vllm_of, model_of, calls
-):
-    encoder = model_of("llama").parts.encoder
-    pair = encoder.pair(SHORT[0].prompt, SHORT[0].continuation)
-    tokens = len(pair.context) + len(pair.targets)
-    full = vllm_of("llama", f"max_model_len={tokens}")
-    same_numbers(full.score(SHORT[:1]), model_of("llama").score(SHORT[:1]))
-    assert len(calls.prompts) == len(pair.targets)
-    (refused,) = vllm_of("llama", f"max_model_len={tokens - 1}").score(SHORT[:1])
-    assert isinstance(refused, Failed)
-    assert f"the model takes {tokens - 1}" in refused.error
+def test_scores_are_those_of_the_transformers_backend(model, model_of):
+    same_numbers(model.score(SCORES), model_of("llama").score(SCORES))
 
 
 @pytest.mark.parametrize("stop", STOPS)
@@ -102,21 +81,17 @@ def test_vllms_own_view_of_an_ending_does_not_cut_a_text(model, model_of, calls)
     assert calls.sizes == [2, 2]
 
 
-def test_beams_are_refused_and_leave_others_alone(model):
-    refused, answered = model.generate([asked(num_beams=3), asked()])
-    assert "num_beams=3" in refused.error
-    assert "backend hf" in refused.error
-    assert isinstance(answered, Generated)
-
-
-@pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
-def test_a_bad_request_spoils_no_other(model, bad):
-    spoils_no_other(model, bad)
+def test_a_bad_request_spoils_no_other(model):
+    good = [asked(text) for text in TEXTS]
+    alone = model.generate(good)
+    answers = model.generate([*BAD, *good])
+    assert answers[len(BAD) :] == alone
+    assert all(isinstance(answer, Failed) for answer in answers[: len(BAD)])
 
 
 def test_a_question_that_the_engine_refuses_fails_alone(model, calls, monkeypatch):
     real = fake_vllm.LLM._verify
-    pair = model.parts.encoder.pair(SHORT[0].prompt, SHORT[0].continuation)
+    pair = model.parts.encoder.pair(SCORES[-2].prompt, SCORES[-2].continuation)
 
     def verify(self, ids, params):
         if ids == (*pair.context, *pair.targets[:2]):
@@ -124,13 +99,13 @@ def test_a_question_that_the_engine_refuses_fails_alone(model, calls, monkeypatc
         real(self, ids, params)
 
     monkeypatch.setattr(fake_vllm.LLM, "_verify", verify)
-    refused, answered = model.score(SHORT)
+    refused, answered = model.score(SCORES[-2:])
     assert refused == Failed(error="VLLMValidationError: not this one")
     assert isinstance(answered, Scored)
 
 
 @pytest.mark.parametrize(
-    "ask", [lambda one: one.score(SHORT), lambda one: one.generate([asked()])]
+    "ask", [lambda one: one.score(SCORES[-2:]), lambda one: one.generate([asked()])]
 )
 def test_an_engine_that_dies_ends_the_case(vllm_of, calls, ask):
     def die(outputs):
@@ -150,10 +125,6 @@ def test_an_engine_that_dies_ends_the_case(vllm_of, calls, ask):
 
 def _dropped(output):
     output.outputs[0].logprobs = None
-
-
-def _short(output):
-    output.outputs[0].logprobs.pop()
 
 
 def _another(output):
@@ -184,59 +155,44 @@ def _others(output):
     ]
 
 
-FAULTS = {
-    "no log-probabilities": (_dropped, "log-probabilities of 0"),
-    "too few": (_short, "log-probabilities of"),
-    "another prompt": (_another, "answered another prompt"),
-    "aborted": (_aborted, "ended the answer with 'abort'"),
-    "nothing written": (_none_written, "wrote 0 tokens"),
-    "minus infinity": (_filled(-math.inf), "log-probability -inf"),
-    "no number": (_filled(math.nan), "log-probability nan"),
-    "other tokens": (_others, "no log-probability of token"),
-}
+FAULTS = [
+    (_dropped, "log-probabilities of 0"),
+    (_another, "answered another prompt"),
+    (_aborted, "ended the answer with 'abort'"),
+    (_none_written, "wrote 0 tokens"),
+    (_filled(-math.inf), "log-probability -inf"),
+    (_filled(math.nan), "log-probability nan"),
+    (_others, "no log-probability of token"),
+]
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("way", ["score", "generate"])
-def test_what_cannot_be_is_a_failure_and_never_a_score(model, calls, way, fault):
-    spoil, said = FAULTS[fault]
-
+@pytest.mark.parametrize(("spoil", "said"), FAULTS)
+def test_what_cannot_be_is_a_failure_and_never_a_score(model, calls, spoil, said):
     def one(outputs):
         spoil(outputs[0])
         return outputs
 
     calls.spoil = one
-    if way == "generate":
-        answers = model.generate([asked(text, 4, ()) for text in TEXTS])
-    else:
-        answers = model.score([*LONG, *SHORT])
-    failures = [answer.error for answer in answers if isinstance(answer, Failed)]
-    assert failures
-    assert all(said in error for error in failures)
-    assert len(failures) < len(answers)
+    texts = model.generate([asked(text, 4, ()) for text in TEXTS])
+    for answers in (texts, model.score(SCORES)):
+        failures = [answer.error for answer in answers if isinstance(answer, Failed)]
+        assert failures
+        assert all(said in error for error in failures)
+        assert len(failures) < len(answers)
 
 
 def test_fewer_answers_than_questions_are_asked_again_one_by_one(
     model, model_of, calls
 ):
     calls.spoil = lambda outputs: outputs[1:] if len(outputs) > 1 else outputs
-    right = model_of("llama").score(SHORT)
-    same_numbers(model.score(SHORT), right)
+    right = model_of("llama").score(SCORES[-2:])
+    same_numbers(model.score(SCORES[-2:]), right)
     tokens = sum(len(answer.token_ids) for answer in right)
     assert calls.sizes == [tokens, *[1] * tokens]
     calls.spoil = lambda outputs: []
-    assert model.score(SHORT[:1]) == [
+    assert model.score(SCORES[-2:-1]) == [
         Failed(error="ValueError: vLLM gave 0 answers to 1 questions")
     ]
-
-
-def test_kept_answers_are_not_asked_again(model, tmp_path, calls):
-    with_store = CachingModel(model, Store(tmp_path))
-    first = with_store.score(SHORT), with_store.generate([asked()])
-    before = len(calls.prompts)
-    assert (with_store.score(SHORT), with_store.generate([asked()])) == first
-    assert len(calls.prompts) == before
-    with_store.close_store()
 
 
 def test_questions_go_to_the_engine_in_pieces(model, calls, monkeypatch):

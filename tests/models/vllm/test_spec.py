@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import multiprocessing
+import time
+from queue import Empty, Queue
+from types import SimpleNamespace
+
 import pytest
 
 from pytest_kbrel.errors import ModelError
@@ -10,6 +15,21 @@ from pytest_kbrel.models.registry import (
     read_spec,
 )
 from pytest_kbrel.models.vllm import VllmSpec, parse_vllm
+from pytest_kbrel.models.vllm.engine import EngineEndedError, watch
+
+
+@pytest.mark.parametrize(
+    ("args", "field", "value"),
+    [
+        ("tensor_parallel_size=auto,data_parallel_size=1", "tensor_parallel_size", 1),
+        ("gpu_memory_utilization=1", "gpu_memory_utilization", 1.0),
+        ("max_num_seqs=auto", "max_num_seqs", None),
+        ("enforce_eager=False", "enforce_eager", False),
+        ("quantization=fp8", "quantization", "fp8"),
+    ],
+)
+def test_what_the_engine_is_told(args, field, value):
+    assert getattr(parse_vllm("vllm/x/y", args), field) == value
 
 
 @pytest.mark.parametrize(
@@ -17,27 +37,14 @@ from pytest_kbrel.models.vllm import VllmSpec, parse_vllm
     [
         ("vllm/x/y", "tensor_paralel_size=2", "did you mean 'tensor_parallel_size'"),
         ("vllm/x/y", "peft=./adapter", "unknown key 'peft'"),
-        (
-            "vllm/x/y",
-            "tensor_parallel_size=0",
-            "tensor_parallel_size '0'; allowed is a whole number from 1",
-        ),
         ("vllm/x/y", "tensor_parallel_size=1025", "to 1,024, of GPUs"),
         ("vllm/x/y", "max_num_seqs=1000001", "from 1 to 1,000,000, of sequences"),
         ("vllm/x/y", "gpu_memory_utilization=90", "a number above 0 and up to 1"),
-        ("vllm/x/y", "gpu_memory_utilization=most", "a number above 0 and up to 1"),
-        ("vllm/x/y", "gpu_memory_utilization=nan", "a number above 0 and up to 1"),
-        ("vllm/x/y", "max_model_len=-1", "from 1 to 100,000,000, of tokens"),
         ("vllm/x/y", "max_model_len=5,max_length=5", "one thing"),
-        ("vllm/x/y", "dtype=float31", "did you mean 'float32'"),
-        ("vllm/x/y", "enforce_eager=perhaps", "True or False"),
         ("vllm/x/y", "trust_remote_code=True", "never runs code"),
         ("vllm/x/y", "data_parallel_size=2", "write -n 2, or -n auto"),
-        ("vllm/x/y", "pretrained=x/z", "two checkpoints"),
-        ("vllm", "", "no checkpoint named"),
         ("vllm/", "", "no checkpoint named"),
         ("vllm/reference:int4", "", "allowed is reference"),
-        ("vllm/reference:nothing-like-it", "", "nothing-like-it"),
     ],
 )
 def test_what_is_wrong_is_said(text, args, said):
@@ -85,3 +92,18 @@ def test_an_adapter_is_not_run_without_a_word(tmp_path):
     (tmp_path / "adapter_config.json").write_text(settings)
     with pytest.raises(ModelError, match=f"runs none; allowed: hf/{tmp_path}"):
         parse_vllm(f"vllm/{tmp_path}")
+
+
+def test_who_waits_is_told_when_a_process_is_killed():
+    process = multiprocessing.get_context("spawn").Process(
+        target=time.sleep, args=(600,), daemon=True
+    )
+    process.start()
+    outputs = Queue()
+    core = SimpleNamespace(outputs_queue=outputs)
+    watch(SimpleNamespace(llm_engine=SimpleNamespace(engine_core=core)), [process])
+    with pytest.raises(Empty):
+        outputs.get(timeout=0.1)
+    process.kill()
+    assert isinstance(outputs.get(timeout=300), EngineEndedError)
+    process.join()
