@@ -8,14 +8,15 @@ import itertools
 import json
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from pytest_kbrel.errors import ModelError, UnavailableError
-from pytest_kbrel.models.embedding import Encoder
 from pytest_kbrel.models.openai import client
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import parse_openai
+from pytest_kbrel.models.registry import open_encoder
 from pytest_kbrel.records import Failed, GenerateRequest
 from pytest_kbrel.untrusted import MIB
 from tests.openai_server import BROKEN, TOO_MANY, Fault
@@ -105,7 +106,7 @@ def test_a_reply_that_is_too_large_is_an_error_and_is_not_asked_for_again(monkey
         assert len(server.requests) == 1
         # What lies in the buffers of two sockets comes on top.
         assert server.sent < 12_000_000
-        encoder = Encoder("openai/e", f"base_url={server.base_url}")
+        encoder = open_encoder("openai/e", f"base_url={server.base_url}", Path())
         with contextlib.closing(encoder), pytest.raises(ModelError, match="1 MiB"):
             encoder.embed(["a", "b"])
         room = MIB - len(chat(""))
@@ -123,7 +124,7 @@ def test_long_vectors_of_many_texts_fit():
         return [http(json.dumps({"data": data}))]
 
     with RawServer(vectors) as server:
-        encoder = Encoder("openai/e", f"base_url={server.base_url}")
+        encoder = open_encoder("openai/e", f"base_url={server.base_url}", Path())
         with contextlib.closing(encoder):
             assert encoder.embed([f"text {n}" for n in range(128)]).shape == (128, 8192)
 
