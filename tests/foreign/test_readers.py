@@ -126,7 +126,7 @@ def test_a_damaged_row_is_named_with_its_file_and_line(
         (b"id,score\n1,inf\n", ":2: score is 'inf'; allowed: a number, true or false"),
         (b"id,score\n1,1\n2,1e300\n", ":3: score is 1e+300; allowed"),
         (b"id,score\n1,1\n\xe4,1\n", ":3: 'utf-8' codec"),
-        (b"id,score\n1,1\n2\n", ":3: found 1 cells; allowed: 2, as in the header"),
+        (b"id,score\n1,1\n2\n", ":3: found more or fewer cells; allowed: 2 a row"),
         (b"id,id,score\n1,1,1\n", ":1: found the column 'id' twice; allowed: once"),
         (b"name,score\na,1\n", ":2: found no id (id, sample_id"),
         (b"id,points\na,1\n", ":2: found no score (score, correct"),
@@ -217,7 +217,7 @@ def test_inspect_has_tasks_epochs_scorers_and_a_sample_that_failed(
     assert values(cases["biology"])["match"] == (0.8571, 0.5, 7)
     names = ("match", "lengths/letters", "lengths/capital")
     assert set(cases["biology"]["figures"]) == {*names}
-    assert "have several scores" in cases["biology"]["obstacle"]
+    assert "have several of match" in cases["biology"]["obstacle"]
     assert "1 rows of" in cases["biology"]["obstacle"]
     # What ended in an error counts as lost, and two models are not one run.
     for path in sorted(a.glob("*.eval")):
