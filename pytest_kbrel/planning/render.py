@@ -12,8 +12,8 @@ from pytest_kbrel.planning.plan import Plan, PlannedModel, Range
 from pytest_kbrel.planning.requests import SAMPLED
 from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import Case
+from pytest_kbrel.reports.cases import case_title
 from pytest_kbrel.reports.formatting import one_line
-from pytest_kbrel.reports.view import case_title
 from pytest_kbrel.stats import sidak
 
 _DETAILS = "add -v for each slice, exact tokens and what each gate can find"

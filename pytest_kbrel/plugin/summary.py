@@ -10,8 +10,9 @@ import pytest
 
 from pytest_kbrel.plugin.options import FLAGS, is_explicit
 from pytest_kbrel.records import UNMEASURED, Run, is_published
-from pytest_kbrel.reports import PAGE, phrases, view
+from pytest_kbrel.reports import PAGE, phrases
 from pytest_kbrel.reports.terminal import terminal_lines
+from pytest_kbrel.reports.view import View
 from pytest_kbrel.settings import Settings
 
 
@@ -71,7 +72,7 @@ def next_steps(
     partial = not run.complete or settings.until_decided
     if asks and not (undecided or partial or is_published(run.baseline)):
         name = "" if settings.baseline else "=NAME"
-        is_good = view.verdict(run) in ("pass", "no baseline")
+        is_good = View(run).verdict in ("pass", "no baseline")
         what = "bless this run" if is_good else "bless it anyway"
         steps.append((what, command(f"--kb-baseline-update{name}")))
     if repeats and config.get_verbosity() == 0:

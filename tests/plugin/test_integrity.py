@@ -99,7 +99,6 @@ def test_a_model_that_says_nothing_anywhere_passes_no_suite_for_want_of_a_floor(
 WORLD = Path(__file__).parents[2] / "suites" / "world.kb.yaml"
 # So many facts a slice: from 10 on, all that is looked at in responses is.
 LIMIT = 12
-UNSEEN = "reliability[unseen]"
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.reports.comment import comment_markdown
+from pytest_kbrel.reports.markdown import comment_markdown
 from pytest_kbrel.reports.recorded import read_run
 from tests.plugin.conftest import HEADER, one_line, script
 

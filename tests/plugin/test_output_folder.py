@@ -11,6 +11,7 @@ import pytest
 
 from pytest_kbrel.plugin.output_folder import RunFolder, move_aside
 from pytest_kbrel.reports import REPORT_FILES
+from pytest_kbrel.store.run_store import RunStore
 from tests.plugin.conftest import GATE, ONE, SLOW_N2, start, wait_until
 
 LOSES = """
@@ -186,11 +187,16 @@ def test_reports_that_cannot_be_moved_are_a_usage_error(tmp_path):
         move_aside(tmp_path)
 
 
-def test_parts_that_were_never_locked_stay_for_a_day(tmp_path):
-    mine, other = RunFolder(tmp_path, "mine"), tmp_path / ".parts" / "other"
-    other.mkdir(parents=True)
+def test_the_folder_of_a_living_run_stays_and_that_of_a_dead_one_goes(tmp_path):
+    alive, mine = RunFolder(tmp_path, "alive"), RunFolder(tmp_path, "mine")
+    stores = [RunStore(alive.store_path) for _ in range(2)]
+    for store in stores:
+        store.open()
+    (tmp_path / ".parts" / "dead").mkdir()
+    stores[0].close()
     mine.clear()
-    assert other.is_dir()
-    os.utime(other, (time.time() - 90_000,) * 2)
+    assert _names(tmp_path / ".parts") == {"alive"}
+    stores[1].close()
     mine.clear()
-    assert not other.exists()
+    mine.end()
+    assert not (tmp_path / ".parts").exists()

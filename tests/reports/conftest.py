@@ -10,8 +10,10 @@ from pytest_kbrel.records import (
     Fingerprint,
     GateResult,
     MetricValue,
+    Outcome,
     Run,
     Share,
+    Table,
     Unmatched,
     Waiver,
 )
@@ -103,6 +105,13 @@ def case(probe, part, verdict, metrics, **more):
     return CaseResult(**(fields | more))
 
 
+def monitored_case(part, verdict, figures, **more):
+    """A slice of MONITOR with key metrics: (value, difference) each."""
+    names = ("monitor", "pfd", "ird", "anchor_prob", "accuracy", "accuracy_max")
+    values = (metric(name, *pair) for name, pair in zip(names, figures, strict=False))
+    return case("monitor", part, verdict, tuple(values), **more)
+
+
 def small():
     drop = GateResult(
         metric="accuracy",
@@ -122,73 +131,37 @@ def small():
         reasons=told("0.412 is within 0.6"),
         line=16,
     )
+    worse = ((0.412, 0.031), (0.3, 0.0), (0.25, -0.0101), (0.701, -0.02))
+    same = ((0.39, 0.0), (0.28, 0.0), (0.2, 0.0), (0.75, 0.004), (0.61, 0.0))
+    answers = (("accuracy", 0.21, -0.02), ("hallucination", 0.5, 0.01))
+    seen = {"cr": 0.6, "wr": 0.3, "ncr": 0.3, "c_correct": 0.8, "nccr": -0.2}
+    unsure = replace(
+        drop,
+        verdict="inconclusive",
+        reasons=told("the drop may be 0.06; 400 facts would decide"),
+    )
     cases = (
-        case(
-            "monitor",
+        monitored_case(
             "P30",
             "fail",
-            tuple(
-                metric(name, value, delta)
-                for name, value, delta in (
-                    ("monitor", 0.412, 0.031),
-                    ("pfd", 0.3, 0.0),
-                    ("ird", 0.25, -0.0101),
-                    ("anchor_prob", 0.701, -0.02),
-                    ("accuracy", 0.512, -0.071),
-                    ("accuracy_max", 0.6, -0.01),
-                )
-            ),
+            (*worse, (0.512, -0.071), (0.6, -0.01)),
             gates=(passed, drop),
             lost=tuple(change(at) for at in range(7)),
             gained=(change(99),),
         ),
-        case(
-            "monitor",
-            "P17",
-            "pass",
-            tuple(
-                metric(name, value, delta)
-                for name, value, delta in (
-                    ("monitor", 0.39, 0.0),
-                    ("pfd", 0.28, 0.0),
-                    ("ird", 0.2, 0.0),
-                    ("anchor_prob", 0.75, 0.004),
-                    ("accuracy", 0.61, 0.0),
-                )
-            ),
-            gates=(replace(passed, metric="monitor"),),
-        ),
+        monitored_case("P17", "pass", same, gates=(passed,)),
         case(
             "head_to_tail",
             "open-tail",
             "inconclusive",
-            (
-                metric("accuracy", 0.21, -0.02),
-                metric("hallucination", 0.5, 0.01),
-                metric("missing", 0.29, 0.01),
-            ),
-            gates=(
-                replace(
-                    drop,
-                    verdict="inconclusive",
-                    reasons=told("the drop may be 0.06; 400 facts would decide"),
-                ),
-            ),
+            (*(metric(*of) for of in answers), metric("missing", 0.29, 0.01)),
+            gates=(unsure,),
         ),
         case(
             "reliability",
             "known-zero-shot",
             "pass",
-            tuple(
-                metric(n, v, 0.01)
-                for n, v in (
-                    ("cr", 0.6),
-                    ("wr", 0.3),
-                    ("ncr", 0.3),
-                    ("c_correct", 0.8),
-                    ("nccr", -0.2),
-                )
-            ),
+            tuple(metric(name, value, 0.01) for name, value in seen.items()),
         ),
         case(
             "reliability",
@@ -200,14 +173,7 @@ def small():
                 metric("iur", 0.9),
             ),
         ),
-        case(
-            "monitor",
-            "overall",
-            "pass",
-            (metric("monitor", 0.401, 0.01),),
-            aggregate=True,
-            n=2,
-        ),
+        overall("monitor", metric("monitor", 0.401, 0.01), n=2),
     )
     return Run(
         kbrel_version="0.1.0",
@@ -219,6 +185,11 @@ def small():
         baseline="reference",
         exit_status=1,
     )
+
+
+def overall(probe, *values, **more):
+    """A passed figure over all slices of a probe."""
+    return case(probe, "overall", "pass", values, aggregate=True, **more)
 
 
 def rich():
@@ -281,14 +252,7 @@ def rich():
             Share(name="empty", value=2, total=120, limit=0.5),
         ),
     )
-    pooled = case(
-        "pooled",
-        "overall",
-        "pass",
-        (metric("accuracy", 0.43, -0.01),),
-        aggregate=True,
-        n=700,
-    )
+    pooled = overall("pooled", metric("accuracy", 0.43, -0.01), n=700)
     return replace(
         run,
         cases=(failed, passed, unsure, *rest, pooled),
@@ -299,6 +263,40 @@ def rich():
         ),
         recorded="runs/nightly",
     )
+
+
+def outcomes(columns, rows):
+    """A table of outcomes: the values of each fact, the first one the model's answer."""
+    columns = tuple(columns.split())
+    made = [
+        Outcome(
+            fact_id=f"P30:{at}",
+            question=f"Q{at} <b>",
+            expected="Asia",
+            answer="a",
+            label="correct",
+            values=values,
+            prompt_digest="d",
+        )
+        for at, values in enumerate(rows)
+    ]
+    return Table(columns=columns, rows=tuple(made))
+
+
+def monitored(shift=0.0):
+    """Ten facts with anchors from 0.05 to 0.95, and one that was left out."""
+    rows = [(1.0, at / 10 + 0.05 + shift) for at in range(10)]
+    return outcomes("kept anchor", [*rows, (0.0, 0.99)])
+
+
+def with_facts(run):
+    """The run with outcomes of a MONITOR case and of a Head-to-Tail case."""
+    first, second, third, *rest = run.cases
+    sure, right = (0.95, 0.95, 0.95, 0.95, 0.15, 0.15), (1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
+    rows = [(right[at], 1.0, sure[at]) for at in range(6)]
+    answered = outcomes("correct answered answer_prob", [*rows, (0.0, 0.0, 0.5)])
+    first, third = replace(first, table=monitored()), replace(third, table=answered)
+    return replace(run, cases=(first, second, third, *rest))
 
 
 def hostile():
@@ -357,15 +355,8 @@ def hostile():
                 ),
             )
         )
-    cases.append(
-        case(
-            "reliability",
-            "overall",
-            "no baseline",
-            (metric("nccr", None, note=HOSTILE[0]),),
-            aggregate=True,
-        )
-    )
+    over_all = overall("reliability", metric("nccr", None, note=HOSTILE[0]))
+    cases.append(replace(over_all, verdict="no baseline"))
     return Run(
         kbrel_version="0.1.0",
         created="2026-01-02T03:04:05+00:00",
@@ -428,11 +419,6 @@ def many(count):
 
 
 @pytest.fixture
-def many_cases():
-    return many
-
-
-@pytest.fixture
 def stopped_run():
     """A run that stopped at its first failure: an aggregate and a slice of unseen knowledge were not run."""
     run = small()
@@ -453,8 +439,3 @@ def stopped_run():
 @pytest.fixture
 def make_case():
     return case
-
-
-@pytest.fixture
-def make_metric():
-    return metric

@@ -23,19 +23,23 @@ from pytest_kbrel.records import (
     Share,
     Waiver,
 )
-from pytest_kbrel.reports.comment import comment_markdown
 from pytest_kbrel.reports.html.comparison import comparison_html
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import report_dict, schema
 from pytest_kbrel.reports.junit import write_junit
-from pytest_kbrel.reports.markdown import summary_markdown
-from pytest_kbrel.reports.terminal import terminal_lines
-from pytest_kbrel.reports.terminal.failure import failure_text
+from pytest_kbrel.reports.markdown import comment_markdown, summary_markdown
+from pytest_kbrel.reports.terminal import failure_text, terminal_lines
 from tests.made_cases import told
 from tests.made_comparisons import comparison_of
 from tests.plugin.conftest import KNOWS, OVERCONFIDENT, SUITE, mini_suite
-from tests.reports.conftest import case, fingerprint, metric, rich
-from tests.reports.test_html_plots import monitored, with_facts
+from tests.reports.conftest import (
+    case,
+    fingerprint,
+    metric,
+    monitored,
+    rich,
+    with_facts,
+)
 
 __all__ = ["mini_suite"]
 
