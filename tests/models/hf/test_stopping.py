@@ -169,3 +169,10 @@ def test_a_step_without_text_is_an_end_of_the_model_and_nothing_else():
     pieces = [Endings(tokenizer, 8, [EOS, 5]).piece(token) for token in range(8)]
     assert pieces == ["<pad>", "<s>", "", "<unk>", "Paris", "", "<6>", "<7>"]
     assert Endings(tokenizer, 8, [EOS]).piece(5) == "\n"
+
+
+def test_eos_is_known_from_the_tokenizer_alone(checkpoint_of, llama):
+    (llama / "generation_config.json").unlink()
+    change_json(llama / "config.json", eos_token_id=None)
+    model = load(parse_spec(str(llama), device="cpu"))
+    assert model.parts.model.generation_config.eos_token_id == [EOS]
