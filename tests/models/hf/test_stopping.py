@@ -8,7 +8,7 @@ import torch
 from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.records import Failed, GenerateRequest, ScoreRequest
-from tests.models.tiny_checkpoints import EOS, change_json
+from tests.models.tiny_checkpoints import BOS, EOS, change_json
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,12 @@ def test_white_space_in_front_of_an_answer_does_not_end_it(writer, blank, beams)
 def test_a_stop_string_behind_white_space_leaves_nothing(writer):
     (answer,) = writer("\nQuestion: Who", ask(stop=("\n", "Question:")))
     assert (answer.text, answer.finish) == ("", "stop")
+
+
+def test_special_tokens_are_not_text(writer):
+    (answer,) = writer(" Paris<s><unk> is\n", ask())
+    assert answer.text == "Paris is"
+    assert BOS in answer.token_ids
 
 
 def test_steps_end_with_the_token_that_ends_the_text(writer):
