@@ -24,10 +24,11 @@ from pytest_kbrel.records import (
     Looks,
     MetricValue,
     Run,
+    Table,
 )
 from pytest_kbrel.reports.comparison import Side, SideBySide
 from pytest_kbrel.reports.json_report import write_json
-from tests.gates.tables import answers
+from tests.gates.tables import answers, consistency
 from tests.golden import figures_of, rows_of
 from tests.made_comparisons import comparison_of
 from tests.reports import conftest as runs
@@ -269,6 +270,11 @@ def asked(labels: str, *gates: GateResult, name: str = HEAD) -> CaseResult:
     return case(name, table=answers(labels), n=len(labels), gates=gates)
 
 
+def without_texts(table: Table) -> Table:
+    rows = (replace(row, question="", expected="") for row in table.rows)
+    return replace(table, rows=tuple(rows))
+
+
 def decided(before: Run, *candidates: Run, strict: bool = False) -> list[Side]:
     models = [
         Side(name=name, about="", results={}, recorded=of)
@@ -303,6 +309,28 @@ def test_a_run_is_compared_by_the_look_that_it_took() -> None:
         ordinary.fails,
         *(of.fails for of in decided(before, run(after), strict=True)),
     ) == (False, True)
+
+
+def test_blessed_runs_lose_facts_of_which_nobody_knows_what_was_expected() -> None:
+    def blessed(known: str, unseen: str) -> Run:
+        """Return a run that kept no texts."""
+        cases = {
+            HEAD: answers(known),
+            "reliability[unseen]": consistency([(of, 1.0) for of in unseen]),
+        }
+        return run(
+            *(
+                case(name, table=without_texts(table), n=len(table.rows))
+                for name, table in cases.items()
+            )
+        )
+
+    (side,) = decided(blessed("++", "??"), blessed("+-", "?-"))
+    told = [
+        [(of.question, of.expected) for of in one.lost]
+        for one in results(side).values()
+    ]
+    assert told == [[("Q001", "?")], [("Q001", "")]]
 
 
 @pytest.mark.parametrize("gates", [(), (gate(),)])
