@@ -246,10 +246,7 @@ def test_the_plan_of_the_shipped_suites_is_one_screen(pytester, more):
     ("flags", "message"),
     [
         (("suites", "--kb-plan"), "--kb-plan: found no model*--kb-model=SPEC*"),
-        (("suites", "--kb-plan", "--kb-from-run=old"), "*--kb-from-run*"),
         ((*PLAN, "--kb-prices=cheap"), "--kb-prices: found 'cheap'*"),
-        ((*PLAN, "--kb-baseline=nowhere"), "*no baseline is called 'nowhere'*"),
-        (("--kb-model=./nowhere", "suites", "--kb-plan"), "*no such folder*"),
         (
             ("--kb-model=openai/big", "--kb-model-args=base_url={}", *QUICK[1:]),
             "*MONITOR needs token probabilities*",
