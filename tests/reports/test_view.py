@@ -129,7 +129,7 @@ def test_the_sentence_on_changed_facts():
     [
         ([fact(1, "P2"), fact(2, "P1", "tail")], "2 facts lost, 0 gained; worst P1 and 1 other"),
         ([fact(at, "", "") for at in range(3)], "3 facts lost, 0 gained; worst monitor[P1]"),
-        ([fact(at, "P1", expected="") for at in range(3)], "3 facts lost, 0 gained; 3 of the 3 are unanswerable; worst P1"),
+        ([fact(at, "P1", expected="") for at in range(3)], "3 facts lost, 0 gained; all of them are unanswerable; worst P1"),
     ],
 )  # fmt: skip
 def test_what_is_not_known_is_not_said(lost, told):
