@@ -28,9 +28,8 @@ from pytest_kbrel.models.base import (
     check_size,
     responses_of,
 )
-from pytest_kbrel.models.cache.caching_model import CachingModel, new_counts
 from pytest_kbrel.models.cache.session import CacheSession, RunLock
-from pytest_kbrel.models.cache.store import Store, identity
+from pytest_kbrel.models.cache.store import identity
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.records import (
     BASELINE,
@@ -84,7 +83,6 @@ class ModelPool:
         self._models: dict[str, Model] = {}
         self._askers: dict[str, Model] = {}
         self._live: dict[str, Model] = {}
-        self._helpers: list[CachingModel] = []
         self._failed: set[str] = set()
         # How models differ from those that other processes of the run opened first.
         self._differing: dict[str, str] = {}
@@ -95,6 +93,7 @@ class ModelPool:
         # Recorded replies of helper models that were not told of yet.
         self._replied = 0
         self._cache = CacheSession(settings.use_cache, settings.run)
+        self._helpers = CacheSession(settings.use_cache)
         self._spent: dict[str, tuple[int, ...]] = {}
         self.counts = AnswerCounts()
         # The error of a model that all cases need, which cannot be opened or asked.
@@ -205,14 +204,14 @@ class ModelPool:
         model = self._live.get("")
         if model is not None and model.describe().parameters:
             seconds, engine = self._load_seconds.get("", 0.0), model.engine
-        requested, reused = new_counts(self._helpers)
+        requested, reused = self._helpers.new_counts()
         replied, self._replied = self._replied, 0
         return News(
             models=self.opened(),
             answered=self._cache.new_counts(),
             helped=(requested + replied, reused + replied),
             spent=tuple(self._new_spent()),
-            cache_problem=self._cache.trouble,
+            cache_problem=self._cache.trouble or self._helpers.trouble,
             load_seconds=seconds,
             engine=engine,
             notes=self.notes(),
@@ -280,10 +279,7 @@ class ModelPool:
                 live = self._opened(to)
                 if isinstance(known, RecordedModel):
                     self._check_helper(live, known.describe())
-                folder = self._settings.use_cache
-                helper = CachingModel(live, None if folder is None else Store(folder))
-                self._helpers.append(helper)
-                self._askers[to] = helper
+                self._askers[to] = self._helpers.wrap(live)
             elif self.run is not None:
                 self._askers[to] = known
             else:
@@ -414,8 +410,7 @@ class ModelPool:
     def close(self) -> None:
         """Free the models and close the cache and the store."""
         self._cache.close()
-        for helper in self._helpers:
-            helper.close_store()
+        self._helpers.close()
         for model in self._live.values():
             model.close()
         self._store.close()

@@ -155,7 +155,9 @@ def _with_clusters(case: Case, table: Table) -> Table:
     """Return the table whose rows know the cluster of their facts."""
     clusters = {fact.id: fact.cluster(case.cluster) for fact in case.facts}
     rows = (
-        dataclasses.replace(row, cluster=clusters.get(row.fact_id) or row.cluster)
+        dataclasses.replace(row, cluster=clusters[row.fact_id])
+        if clusters.get(row.fact_id)
+        else row
         for row in table.rows
     )
     return Table(columns=table.columns, rows=tuple(rows))

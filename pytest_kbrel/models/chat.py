@@ -162,8 +162,8 @@ def marks_in(*declaring: Iterable[str] | str, closing: str) -> ThoughtMarks | No
 
 def marks_of(written: str) -> ThoughtMarks | None:
     """Return the known marks that a text begins with or that close a thought in it, ``None`` without any."""
-    found = (m for m in KNOWN if m.begun_by(written) or m.closing in written)
-    return next(found, None)
+    given = (m for m in KNOWN if m.begun_by(written) or m.closing in written)
+    return next(given, None)
 
 
 # Some templates tell the model today's date, by a function of this name. The prompts of one day must be those

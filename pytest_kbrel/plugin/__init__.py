@@ -29,6 +29,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "kb(probe): a case of a knowledge suite (pytest-kbrel)"
     )
+    # bitsandbytes says it of every product, thousands of times in a run.
+    config.addinivalue_line(
+        "filterwarnings", "ignore:MatMul8bitLt. inputs will be cast:UserWarning"
+    )
     config.pluginmanager.register(fixtures, "kbrel-fixtures")
     options.take_further_runs(config)
     if hasattr(config, "workerinput"):

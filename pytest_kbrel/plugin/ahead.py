@@ -16,8 +16,6 @@ from _pytest.runner import runtestprotocol
 from pytest_kbrel.plugin.collection import is_shared
 from pytest_kbrel.plugin.fixtures import ahead_key, runner_key
 from pytest_kbrel.plugin.options import NEWS
-from pytest_kbrel.plugin.output_folder import ahead_mark, store_path
-from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.serialization import dumps_compact
 
 
@@ -75,14 +73,6 @@ class AskAhead:
         suites: dict[str, pytest.Item] = {}
         for item in filter(is_shared, session.items):
             suites.setdefault(item.nodeid.partition("::")[0], item)
-        if not suites:
-            return
-        settings = read_settings(session.config)
-        worker = session.config.workerinput["workerid"]  # type: ignore[attr-defined]
-        path = store_path(settings.output_path, settings.run)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        mark = ahead_mark(path, worker)
-        mark.touch()
         for item in suites.values():
             behind = NextItem.from_parent(session, name=item.name, nodeid=item.nodeid)
             behind.whole, behind.own_markers = item, item.own_markers
@@ -93,7 +83,6 @@ class AskAhead:
             finally:
                 item.stash[ahead_key] = False
                 item._report_sections.clear()
-        mark.unlink()
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Tell the controller what the worker was asked that no item has reported."""

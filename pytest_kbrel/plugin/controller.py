@@ -41,7 +41,6 @@ from pytest_kbrel.plugin.junit import complete_junit
 from pytest_kbrel.plugin.options import find_suites, is_on_command_line
 from pytest_kbrel.plugin.output_folder import (
     RunFolder,
-    ahead_mark,
     move_aside,
     move_back,
 )
@@ -156,7 +155,7 @@ class Recorder:
             raise pytest.UsageError(str(error)) from None
         changed = changed_suites(settings, results.suites)
         results.notes |= dict.fromkeys(changed)
-        self._run_folder.start()
+        self.store.open()
 
     def add_news(self, news: News) -> None:
         """Add what a worker tells of its models, with an item or at its end."""
@@ -166,9 +165,9 @@ class Recorder:
         """Note that a worker has ended, which then asks nothing any more."""
         self.store.end_counting(worker_id)
 
-    def asked_ahead(self, worker_id: str) -> bool:
-        """Return True if a worker has died while it asked ahead of its items."""
-        return ahead_mark(self._run_folder.store_path, worker_id).exists()
+    def has_begun(self, nodeid: str) -> bool:
+        """Return True if an item was begun, and not only its worker asked ahead of it."""
+        return nodeid in self._results.begun
 
     def pytest_report_header(self) -> list[str]:
         """Return the models of the run, and remarks about model arguments without effect."""
@@ -243,7 +242,7 @@ class Recorder:
                 # Until now nobody knew of a worker's test that requests fixtures while it runs.
                 self.begin()
                 self.mark_active()
-                self._run_folder.start()
+                self.store.open()
                 self.add_news(from_wire(News, wire["news"]))
             for result in wire["results"]:
                 decided = from_wire(CaseResult, result)

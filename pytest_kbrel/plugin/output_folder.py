@@ -6,22 +6,18 @@ import contextlib
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.cache.store import Lock, is_held, network_of
+from pytest_kbrel.models.cache.store import Lock, network_of
 from pytest_kbrel.reports import PREVIOUS, REPORT, REPORT_FILES
-from pytest_kbrel.store.run_store import FILE
+from pytest_kbrel.store.run_store import ALIVE, FILE
 
 PARTS = ".parts"
-_ALIVE = ".alive"
 _WRITING = "writing.lock"
-# Seconds after which a folder without a lock counts as that of a dead run.
-_OLD = 86400.0
 # Bytes at the beginning of a report that say what it is.
 _HEAD = 4096
 # Seconds to wait for another run that writes its reports into the same folder.
@@ -39,48 +35,29 @@ def store_path(output: Path, run: str) -> Path:
     return output / PARTS / run / FILE
 
 
-def ahead_mark(path: Path, worker: str) -> Path:
-    """Return the file beside the store at ``path`` that is there while a worker asks ahead of its items."""
-    return path.with_name(f"{worker}.ahead")
-
-
 class RunFolder:
     """The folder of one run's store, beside those of other runs that write their reports to the same folder."""
 
     def __init__(self, output: Path, run: str) -> None:
         self._all = output / PARTS
         self.store_path = store_path(output, run)
-        self._folder = self.store_path.parent
-        self._lock: Lock | None = None
 
     def clear(self) -> None:
         """Remove the folders of killed runs, not those of active ones."""
-        if not self._all.is_dir():
-            return
-        for path in list(self._all.iterdir()):
-            if path.is_dir() and path != self._folder:
-                with contextlib.suppress(StoreError, OSError):
-                    _clear(path)
-
-    def start(self) -> None:
-        """Take the lock that shows other runs that this one is active, until it ends or dies."""
-        if self._lock is not None or network_of(self._all):
-            return
-        with contextlib.suppress(StoreError, OSError):
-            self._all.mkdir(parents=True, exist_ok=True)
-            lock = Lock(_alive(self._folder))
-            if lock.take(1.0):
-                self._lock = lock
+        for path in list(self._all.glob("*/")):
+            lock = Lock(path / ALIVE)
+            with contextlib.suppress(StoreError, OSError):
+                if path != self.store_path.parent and lock.take():
+                    shutil.rmtree(path, ignore_errors=True)
+            lock.free()
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the lock for writing reports: all files of a report must be of one run."""
-        if self._lock is None:
-            yield
-            return
         writing = Lock(self._all / _WRITING)
         with contextlib.suppress(StoreError):
-            writing.take(_PATIENCE)
+            if self._all.is_dir():
+                writing.take(_PATIENCE)
         try:
             yield
         finally:
@@ -88,29 +65,11 @@ class RunFolder:
 
     def end(self) -> None:
         """Remove the folder of this run."""
-        shutil.rmtree(self._folder, ignore_errors=True)
-        if self._lock is not None:
-            self._lock.free()
-        self._lock = None
+        shutil.rmtree(self.store_path.parent, ignore_errors=True)
         with contextlib.suppress(OSError):
-            _alive(self._folder).unlink(missing_ok=True)
             if {path.name for path in self._all.iterdir()} <= {_WRITING}:
                 (self._all / _WRITING).unlink(missing_ok=True)
                 self._all.rmdir()
-
-
-def _alive(folder: Path) -> Path:
-    return folder.with_name(folder.name + _ALIVE)
-
-
-def _clear(folder: Path) -> None:
-    if not _alive(folder).exists():
-        if time.time() - folder.stat().st_mtime < _OLD:
-            return
-    elif is_held(_alive(folder), patience=0.0):
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    _alive(folder).unlink(missing_ok=True)
 
 
 def move_aside(directory: Path) -> bool:

@@ -48,8 +48,7 @@ class Distribution:
         self, crashitem: str, report: pytest.TestReport, sched: Any
     ) -> None:
         """Have an item dealt again that its worker had not begun: it died while it asked ahead."""
-        worker: Any = report.node
-        if self._recorder.asked_ahead(worker.gateway.id):
+        if self._may_share and not self._recorder.has_begun(crashitem):
             sched.mark_test_pending(crashitem)
             report.outcome = _AGAIN  # type: ignore[assignment]
 

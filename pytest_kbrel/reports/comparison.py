@@ -128,13 +128,13 @@ class CaseRow:
 class Scatter:
     """Two figures of the models within a case or a group of slices, with both coefficients of correlation.
 
-    ``points`` are (number of a model from 1, x, y); ``whole`` says that all slices of a probe, or all in one
+    ``figures`` are those of each model, by its number from 1; ``whole`` says that all slices of a probe, or all in one
     prompt setting, are behind them.
     """
 
     within: str
     whole: bool
-    points: tuple[tuple[int, float, float], ...]
+    figures: Mapping[int, Mapping[str, float | None]]
     pearson: Correlation
     spearman: Correlation
 

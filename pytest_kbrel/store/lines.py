@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -79,17 +78,8 @@ def from_line(line: bytes) -> Exchange:
 
 
 def response_in(line: bytes) -> Response:
-    """Return the response of the exchange a line holds; raises ``ValueError`` where it is none.
-
-    Of a line as :func:`to_line` writes it, nothing else is read.
-    """
-    _, _, answer = line.partition(_ANSWER)
-    data: Any = None
-    if answer.endswith(b"}}\n"):
-        with contextlib.suppress(ValueError):
-            data = {"response": parse(b"{" + answer[:-2])}
-    if data is None:
-        data = _parse(line)
+    """Return the response of the exchange a line holds; raises ``ValueError`` where it is none."""
+    data = _parse(line)
     response: Response = from_wire(
         _kind(data, "response", _RESPONSES), data["response"]
     )

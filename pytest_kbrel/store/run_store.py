@@ -34,6 +34,8 @@ from pytest_kbrel.store.lines import (
 )
 
 FILE = "run.sqlite"
+# The file beside it that each process with the store open holds, as others see: a run is dead when none does.
+ALIVE = "alive"
 # Seconds that a process waits for another one that writes: loading a large recorded run takes some.
 _PATIENCE = 600.0
 # Seconds between two writes of the counts of a process.
@@ -108,10 +110,16 @@ class RunStore:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
         self._file: sqlite3.Connection | None = None
+        self._alive: sqlite3.Connection | None = None
         self._lock = threading.RLock()
         # Of two processes that ask one case in turn, the later one has the higher numbers.
         self._clock = itertools.count(time.time_ns())
         self._sources: Sequence[Path] = ()
+
+    def open(self) -> None:
+        """Make the file, and show other runs that this one is active."""
+        with contextlib.suppress(StoreError), self._guarded():
+            pass
 
     def add(self, exchanges: Iterable[Exchange], place: str = "") -> None:
         """Store exchanges, in order; those of a case are dumped in the order of their places."""
@@ -292,9 +300,9 @@ class RunStore:
     def close(self) -> None:
         """Close the file."""
         with self._lock:
-            if self._file is not None:
-                self._file.close()
-            self._file = None
+            for connection in filter(None, (self._file, self._alive)):
+                connection.close()
+            self._file = self._alive = None
 
     def _response(self, line: bytes, source: int | None, number: int) -> Response:
         response: Response = self._parsed(response_in, line, source, number)
@@ -339,19 +347,25 @@ class RunStore:
         try:
             if self.path is not None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._alive = _connected(self.path.with_name(ALIVE))
+                # Read, and never written: many processes can hold it.
+                self._alive.execute("BEGIN")
+                self._alive.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except OSError as error:
             raise sqlite3.OperationalError(str(error)) from None
         # No name: a temporary file that SQLite removes itself.
-        file = sqlite3.connect(
-            self.path or "",
-            timeout=_PATIENCE,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+        file = _connected(self.path or "")
         # Nobody reads the file after a loss of power.
         file.execute("PRAGMA synchronous = OFF")
         file.executescript(_TABLES)
         return file
+
+
+def _connected(path: Path | str) -> sqlite3.Connection:
+    # The garbage collector may end a store in whichever thread it runs.
+    return sqlite3.connect(
+        path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+    )
 
 
 def _rows(

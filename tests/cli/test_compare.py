@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.cli.compare.models import family_of, size_in
@@ -28,7 +26,6 @@ from pytest_kbrel.records import (
     Outcome,
     Run,
     Table,
-    Waiver,
 )
 from pytest_kbrel.reports.comparison import Side, SideBySide
 from pytest_kbrel.reports.json_report import write_json
@@ -182,24 +179,21 @@ def test_figures_of_reports_stand_side_by_side_and_are_correlated(
     )
 
 
-def test_beside_monitor_stand_accuracy_and_anchor_probability_also_of_one_model_only(
+def test_what_stands_beside_a_figure_and_two_suites_with_one_case(
     compare: Compare,
 ) -> None:
-    own = {"monitor": 0.1, "pfd": 0.2, "anchor_prob": 0.25, "accuracy": 0.5}
-    folders = reports({f"monitor[{name}]": own for name in ("P19", "P37")})
-    first, second = compare(*folders, "published/monitor/vicuna-7b")["cases"]
-    # The paper has the second relation's, and of the first MONITOR alone.
-    assert [*first["figures"]] == [*second["figures"]]
-    assert [*first["figures"]] == ["monitor", "anchor_prob", "accuracy"]
+    own = {"monitor": 0.1, "pfd": 0.2, "accuracy": 0.5}
+    both = {f"{suite}.kb.yaml::monitor[P19]": own for suite in ("x/w", "v")}
+    folders = reports({"monitor[P19]": own}, both)
+    # Of this relation the paper has MONITOR alone.
+    (first,) = compare(folders[0], "published/monitor/vicuna-7b")["cases"]
+    assert [*first["figures"]] == ["monitor", "accuracy"]
     assert first["figures"]["accuracy"] == [0.5, None]
-    assert None not in second["figures"]["accuracy"]
-
-
-def test_a_case_keeps_its_suite_where_a_model_has_it_in_two(compare: Compare) -> None:
-    both = {"x/w.kb.yaml::monitor[P37]": 0.1, "v.kb.yaml::monitor[P37]": 0.2}
-    model = {name: {"monitor": value} for name, value in both.items()}
-    names = [of["id"] for of in compare(*reports(model, model))["cases"]]
-    assert sorted(names) == ["v.kb.yaml::monitor[P37]", "w.kb.yaml::monitor[P37]"]
+    cases = compare(folders[1], folders[1] + "/report.json")["cases"]
+    assert {of["id"] for of in cases} == {
+        "w.kb.yaml::monitor[P19]",
+        "v.kb.yaml::monitor[P19]",
+    }
 
 
 def test_a_report_a_blessed_run_and_a_paper(compare: Compare) -> None:
@@ -319,7 +313,7 @@ def test_gates_of_all_candidates_are_one_family() -> None:
     assert (one.fails, one.gates["fail"]) == (True, 2)
 
 
-def test_a_run_is_compared_by_the_look_that_it_took_and_under_its_waivers() -> None:
+def test_a_run_is_compared_by_the_look_that_it_took() -> None:
     before, after = run(asked("+" * 40)), asked("+" * 38 + "--", gate())
     look = Looks(taken=4, of=10, asked=40, facts=100)
     ordinary, early = decided(before, run(after), run(replace(after, looks=look)))
@@ -330,15 +324,6 @@ def test_a_run_is_compared_by_the_look_that_it_took_and_under_its_waivers() -> N
         ordinary.fails,
         *(of.fails for of in decided(before, run(after), strict=True)),
     ) == (False, True)
-    waiver = Waiver(owner="o", reason="r", expires="2090-01-01", case=HEAD)
-    lost = asked("-" * 40, gate())
-    late = replace(waiver, expired=True)
-    waived, expired = decided(
-        before,
-        run(replace(lost, waiver=waiver)),
-        run(replace(asked("+" * 40), waiver=late, expired=(late,))),
-    )
-    assert (waived.gates["waived"], waived.fails, expired.fails) == (1, False, True)
 
 
 @pytest.mark.parametrize("gates", [(), (gate(),)])
@@ -369,24 +354,16 @@ def test_what_one_run_lacks_is_said(gates: tuple[GateResult, ...]) -> None:
     )
 
 
-@settings(max_examples=30)
-@given(
-    labels=st.text("+-", min_size=100, max_size=120),
-    lost=st.sampled_from((0, 3, 10, 40)),
-    chosen=st.frozensets(st.integers(0, 99), min_size=3),
-)
-def test_facts_that_the_candidate_lacks_make_no_gate_better(
-    labels: str, lost: int, chosen: frozenset[int]
-) -> None:
-    gates = gate(), gate("min", 0.4), gate("recovery", 0.9)
-    less = run(asked("-" * lost + labels[lost:], *gates, left=chosen))
+def test_facts_that_the_candidate_lacks_make_no_gate_better() -> None:
+    gates = gate(), gate("min", 0.4)
+    less = run(asked("-" * 9 + "+" * 91, *gates, left=frozenset(range(9))))
     limited = replace(less, settings=(("limit", "90"),))
-    shrunk, drawn = decided(run(asked(labels)), less, limited)
+    shrunk, drawn = decided(run(asked("+" * 100)), less, limited)
     own = results(shrunk)[HEAD]
     assert {of.verdict for of in (own, *own.gates)} == {"not comparable"}
     assert shrunk.fails
     # Of another limit it is no such case.
-    assert results(drawn)[HEAD].verdict != "not comparable"
+    assert results(drawn)[HEAD].verdict == "pass"
 
 
 @pytest.mark.parametrize("models", [1, 3, 12])

@@ -256,7 +256,7 @@ def test_a_kept_answer_longer_than_any_is_an_error_of_the_store(tmp_path: Path) 
         StoreError,
         match="kept answers cannot be read or written: string or blob too big",
     ):
-        store.get([b"k".hex()])
+        store.get([b"k".hex()], "m")
     store.close()
 
 

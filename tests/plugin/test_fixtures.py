@@ -313,6 +313,10 @@ def test_a_metric_of_ones_own_is_blessed_and_compared_fact_by_fact(
     assert [gate["verdict"] for gate in case["gates"]] == ["fail", "fail"]
     assert case["metrics"]["right"]["delta"] == -1.0
     pytester.runpytest(MODEL, *flags).assert_outcomes(passed=1)
+    # Facts that the test has lost are no pass.
+    pytester.makepyfile(test_it=OWN.replace('.jsonl")', '.jsonl")[:6]'))
+    pytester.runpytest(MODEL, *flags).assert_outcomes(failed=1)
+    assert cases()["test_brief[right]"]["verdict"] == "not comparable"
 
 
 def test_a_metric_of_ones_own_is_compared_with_a_baseline_model(

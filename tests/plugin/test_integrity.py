@@ -153,8 +153,6 @@ def test_a_model_that_says_nothing_anywhere_passes_no_suite_for_want_of_a_floor(
 WORLD = Path(__file__).parents[2] / "suites" / "world.kb.yaml"
 # So many facts a slice: from 10 on, all that is looked at in responses is.
 LIMIT = 12
-PROBES = ("monitor", "head_to_tail", "reliability")
-UNSEEN = "reliability[unseen]"
 
 
 @pytest.fixture(scope="module")
@@ -201,47 +199,6 @@ def gated(suite, answers, probability=sure):
         for aggregate in suite.aggregates
     ]
     return {result.id: result for result in (*results, *over)}
-
-
-def verdicts_of(actual, probes=PROBES):
-    """Return the verdicts_of of the slices of these probes, but for the unseen one."""
-    return {
-        result.verdict
-        for name, result in actual.items()
-        if result.probe in probes and not result.aggregate and name != UNSEEN
-    }
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "",
-            "12 of 12 answers are empty; allowed: at most 50%: the model answers nothing",
-        ),
-        (
-            "<think>",
-            "12 of 12 answers are empty, 12 of them but for thoughts or mark-up; allowed: at most",
-        ),
-        (
-            "yes",
-            "12 of 12 facts get the same wrong answer, 'yes'; allowed: at most 90%",
-        ),
-    ],
-)
-def test_empty_or_constant_answers_are_invalid_on_seen_and_unseen_questions(
-    world, text, message
-):
-    actual = gated(world, lambda prompt: text)
-    assert {result.verdict for result in actual.values()} == {"invalid"}
-    for result in actual.values():
-        first = message[:30].replace("12 of 12", f"{result.n} of {result.n}")
-        assert result.aggregate or any(
-            error.startswith(first) for error in result.errors
-        )
-    assert any(error.startswith(message) for error in actual[UNSEEN].errors)
-    # The cases have said it.
-    assert list(unsound_suites(actual.values())) == []
 
 
 def test_a_model_that_knows_its_facts_gets_no_errors(world):

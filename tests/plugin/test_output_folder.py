@@ -15,6 +15,7 @@ from pytest_kbrel.evaluation.recorded_run import read_run
 from pytest_kbrel.plugin.output_folder import RunFolder, move_aside, move_back
 from pytest_kbrel.reports import REPORT_FILES
 from pytest_kbrel.reports.json_report import read_report
+from pytest_kbrel.store.run_store import RunStore
 from tests.plugin.conftest import GATE, ONE, SLOW_N2, wait_until
 
 LOSES = """
@@ -220,27 +221,16 @@ def test_an_error_names_the_folder_of_a_report_that_was_moved_aside(tmp_path):
         read_report(tmp_path / "other")
 
 
-def test_parts_of_a_living_run_stay_and_those_of_a_dead_one_go(tmp_path):
+def test_the_folder_of_a_living_run_stays_and_that_of_a_dead_one_goes(tmp_path):
     alive, mine = RunFolder(tmp_path, "alive"), RunFolder(tmp_path, "mine")
-    alive.start()
-    alive.start()
-    alive.store_path.parent.mkdir()
-    dead = tmp_path / ".parts" / "dead"
-    dead.mkdir()
-    (tmp_path / ".parts" / "dead.alive").touch()
+    stores = [RunStore(alive.store_path) for _ in range(2)]
+    for store in stores:
+        store.open()
+    (tmp_path / ".parts" / "dead").mkdir()
+    stores[0].close()
     mine.clear()
-    assert alive.store_path.parent.is_dir()
-    assert not dead.exists()
-    assert not (tmp_path / ".parts" / "dead.alive").exists()
-    alive.end()
+    assert _names(tmp_path / ".parts") == {"alive"}
+    stores[1].close()
+    mine.clear()
+    mine.end()
     assert not (tmp_path / ".parts").exists()
-
-
-def test_parts_that_were_never_locked_stay_for_a_day(tmp_path):
-    mine, other = RunFolder(tmp_path, "mine"), tmp_path / ".parts" / "other"
-    other.mkdir(parents=True)
-    mine.clear()
-    assert other.is_dir()
-    os.utime(other, (time.time() - 90_000,) * 2)
-    mine.clear()
-    assert not other.exists()

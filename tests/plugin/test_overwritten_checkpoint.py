@@ -98,7 +98,7 @@ def test_a_run_whose_weights_are_overwritten_is_invalid_and_blesses_nothing(
     ((error,),) = (
         case["errors"] for case in actual["cases"] if case["verdict"] == "invalid"
     )
-    assert error.startswith(f"model.safetensors {CHANGED} (20")
+    assert error.startswith(f"model.safetensors {CHANGED}; answers")
     assert f"no case can be decided: {error}" in actual["problems"]
     assert len(overwritten) == 2
     assert not (pytester.path / "baselines").exists()
@@ -152,7 +152,7 @@ def test_a_changed_baseline_model_or_judge_makes_the_run_invalid(
     assert len(overwritten) == 2
     (problem,) = (error for error in report()["problems"] if CHANGED in error)
     assert problem.startswith(
-        f"no case can be decided: {who}model.safetensors {CHANGED} (20"
+        f"no case can be decided: {who}model.safetensors {CHANGED}; answers"
     )
     assert problem.removeprefix("no case can be decided: ") in {
         error for (error, *_) in errors(report).values()
@@ -179,7 +179,7 @@ def test_what_changes_between_two_cases_ends_the_second(
     actual = errors(report)
     assert actual["head_to_tail[places-head]"] == []
     assert actual["head_to_tail[places-torso]"][0].startswith(
-        f"config.json {CHANGED} ("
+        f"config.json {CHANGED}; answers"
     )
     lines = (
         (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()

@@ -171,23 +171,3 @@ def test_a_line_is_cut_where_its_response_begins(one, other):
     assert key_of_line(parse_line(line)) == key
     asked_alike = (other.ask.to, other.ask.request) == (one.ask.to, one.ask.request)
     assert (request_key(other.ask.to, other.ask.request) == key) == asked_alike
-
-
-def test_a_response_is_read_however_its_line_is_written():
-    for exchange in (ASKED, GENERATED, FAILED):
-        wire = json.loads(to_line(exchange))
-        turned = dict(reversed(wire.items()))
-        request = {
-            **wire["request"],
-            "note": [1],
-            "response": {"kind": "failed", "error": ""},
-        }
-        nested = {**wire, "request": request}
-        for other in (
-            json.dumps(wire, separators=(",", ":")),
-            json.dumps(turned),
-            json.dumps(nested),
-        ):
-            assert response_in(f"{other}\n".encode()) == exchange.response
-    with pytest.raises(ValueError, match="'response' must be"):
-        response_in(to_line(ASKED).replace(b'"scored"', b'"guessed"'))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +32,6 @@ from pytest_kbrel.records import (
     CaseResult,
     Gate,
     GateResult,
-    Outcome,
     Run,
     Table,
     Waiver,
@@ -216,9 +215,8 @@ def _with_texts(case: CaseResult, other: BaselineCase | None) -> Table:
     rows = case.table.rows
     if any(row.question for row in rows):
         return case.table
-    texts: Mapping[str, Outcome] = {
-        row.fact_id: row for row in (other.table.rows if other else ()) if row.question
-    }
+    known = other.table.rows if other else ()
+    texts = {row.fact_id: row for row in known if row.question}
     # Of unseen knowledge nothing is expected; what else was expected, nobody knows any more.
     probe = probe_named(case.probe)
     unseen = probe is not None and probe.kind(case.slice) == "unseen"

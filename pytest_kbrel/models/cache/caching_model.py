@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_kbrel.errors import StoreError
@@ -40,8 +40,7 @@ class CachingModel(Model):
     this run and one that goes on in its place. Without a store nothing is stored. ``on_answers`` is called
     with the number of responses that have arrived, and with whether the model gave them or the store.
 
-    If the store fails, ``on_trouble`` is called once and the model goes on without it; without ``on_trouble``
-    the :class:`StoreError` is raised.
+    If the store fails, ``on_trouble`` is called once and the model goes on without it.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class CachingModel(Model):
         model: Model,
         store: Store | None,
         *,
-        on_trouble: Callable[[StoreError], None] | None = None,
+        on_trouble: Callable[[StoreError], None] = lambda _: None,
         journal: Journal | None = None,
     ) -> None:
         self.model = model
@@ -57,7 +56,7 @@ class CachingModel(Model):
         self.requested = 0
         self.reused = 0
         self.meter = RateMeter()
-        self.on_answers: Callable[[int, bool], None] = _ignore
+        self.on_answers: Callable[[int, bool], None] = lambda *_: None
         self._on_trouble = on_trouble
         # Once: a server may say later what it serves, and that must not change any key.
         self._fingerprint = model.describe()
@@ -149,8 +148,6 @@ class CachingModel(Model):
         try:
             yield
         except StoreError as error:
-            if self._on_trouble is None:
-                raise
             self._on_trouble(error)
             self.close_store()
 
@@ -160,16 +157,3 @@ class CachingModel(Model):
         # A checkpoint here would return the same empty text again.
         is_text = isinstance(answer, Scored) or answer.text.strip()
         return bool(is_text or self._fingerprint.weights_digest)
-
-
-def _ignore(count: int, asked: bool) -> None:
-    """Take no notice of responses."""
-
-
-def new_counts(models: Iterable[CachingModel]) -> tuple[int, int]:
-    """Return the numbers of requests and of those that a store answered, and count from 0 again."""
-    requested = reused = 0
-    for model in models:
-        requested, reused = requested + model.requested, reused + model.reused
-        model.requested = model.reused = 0
-    return requested, reused

@@ -8,7 +8,7 @@ from pathlib import Path
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.base import Model, ServedModel
 from pytest_kbrel.models.cache import journal
-from pytest_kbrel.models.cache.caching_model import CachingModel, new_counts
+from pytest_kbrel.models.cache.caching_model import CachingModel
 from pytest_kbrel.models.cache.measurements import store_rates
 from pytest_kbrel.models.cache.store import FILE, Lock, Store, make_folder, network_of
 from pytest_kbrel.records import record
@@ -21,11 +21,11 @@ class CacheSession:
     """One process's use of the store in ``folder``; a run goes on without it if it fails.
 
     A ``folder`` of None stores nothing; ``run`` is the run's id. Responses of a served model are stored as
-    long as the run is unfinished (see ``journal.py``). ``models`` are those wrapped so far,
-    ``trouble`` is the first reason why responses are not stored, else empty.
+    long as the run is unfinished (see ``journal.py``), and without a ``run`` for all others. ``models`` are
+    those wrapped so far, ``trouble`` is the first reason why responses are not stored, else empty.
     """
 
-    def __init__(self, folder: Path | None, run: str) -> None:
+    def __init__(self, folder: Path | None, run: str = "") -> None:
         self._folder = folder
         self._run = run
         self.models: list[CachingModel] = []
@@ -42,7 +42,7 @@ class CacheSession:
                 try:
                     store = Store(self._folder)
                     stack.callback(store.close)
-                    if not model.describe().weights_digest:
+                    if self._run and not model.describe().weights_digest:
                         assert isinstance(model, ServedModel)
                         own_journal = journal.begin(store, self._run, model)
                     stack.pop_all()
@@ -55,7 +55,11 @@ class CacheSession:
 
     def new_counts(self) -> tuple[int, int]:
         """Return the numbers of requests and of those that the store answered since the last call."""
-        return new_counts(self.models)
+        requested = reused = 0
+        for model in self.models:
+            requested, reused = requested + model.requested, reused + model.reused
+            model.requested = model.reused = 0
+        return requested, reused
 
     def close(self) -> None:
         """Store the models' rates and close the store; the models belong to the caller."""

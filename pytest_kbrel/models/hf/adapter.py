@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers.utils.hub import cached_file
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.checkpoint.checks import Finding
@@ -121,7 +122,18 @@ def check_adapter(spec: ModelSpec, model: Any, encoder: PromptEncoder) -> Findin
             "checkpoint without it"
         )
     state = f"{config.peft_type.value} {spec.peft}, logits change by up to {max(changes):.3g}"
-    return Finding(part="adapter", state=state, note=base_note(spec, config))
+    note = base_note(spec, config)
+    if not (spec.tokenizer or Path(spec.peft).is_dir()) and cached_file(
+        spec.peft,
+        "tokenizer_config.json",
+        _raise_exceptions_for_missing_entries=False,
+        _raise_exceptions_for_connection_errors=False,
+    ):
+        note = (
+            f"warning: {spec.peft} has a tokenizer of its own, and the base model's is used; model-args "
+            f"tokenizer={spec.peft} uses it"
+        )
+    return Finding(part="adapter", state=state, note=note)
 
 
 def base_note(spec: ModelSpec, config: Any) -> str:

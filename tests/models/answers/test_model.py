@@ -102,12 +102,6 @@ def test_a_batch_sends_what_the_server_is_sent(openai_server, model_at, rounds):
     assert sorted(map(json.dumps, sent)) == sorted(map(json.dumps, direct))
 
 
-def test_equal_requests_are_one_line(rounds):
-    batch = rounds()
-    batch.ask([ASKED[0], ASKED[1], ASKED[0]])
-    assert len(batch.rounds[0]) == 3
-
-
 def test_a_reply_that_says_nothing_means_what_it_means_from_a_server(
     openai_server, model_at, rounds
 ):
@@ -124,16 +118,6 @@ def test_an_answer_that_did_not_end_is_asked_for_in_a_second_round(
     assert [len(lines) for lines in batch.rounds] == [4, 1]
 
 
-def test_an_answer_behind_blank_lines_is_asked_for_in_a_second_round(
-    openai_server, model_at, rounds
-):
-    openai_server.say = lambda text: "\nParis"
-    batch = rounds()
-    assert [response.text for response in batch.ask(ASKED)] == ["Paris"] * 3
-    assert [len(lines) for lines in batch.rounds] == [4, 3]
-    assert all("stop" not in line["body"] for line in batch.rounds[1])
-
-
 @pytest.mark.parametrize("parses", ["", "reasoning_content", "reasoning"])
 def test_a_model_that_thinks_is_given_room_in_a_second_round(
     openai_server, model_at, rounds, parses
@@ -148,22 +132,6 @@ def test_a_model_that_thinks_is_given_room_in_a_second_round(
     assert all(result.thought for result in results)
     assert results == model_at().generate(ASKED)
     assert [len(lines) for lines in batch.rounds] == [4, 3]
-
-
-def test_a_model_known_to_think_is_given_room_at_once(openai_server, rounds):
-    openai_server.say = lambda text: (
-        "<think>Let me see, they ask for a city in that country</think>Paris"
-    )
-    batch = rounds("enable_thinking=True")
-    assert [result.text for result in batch.ask(ASKED)] == ["Paris"] * 3
-    assert [len(lines) for lines in batch.rounds] == [3]
-
-
-def test_a_thought_without_a_beginning_is_no_answer(openai_server, model_at, rounds):
-    openai_server.say = lambda text: (
-        "They ask for a city in that country.\nSo it is</think>Paris"
-    )
-    assert [result.text for result in rounds().ask(ASKED)] == ["Paris"] * 3
 
 
 def test_a_missing_answer_and_an_error_are_failures(openai_server, rounds, tmp_path):

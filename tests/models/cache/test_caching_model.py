@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -16,25 +15,15 @@ from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.spec import parse_openai
 from pytest_kbrel.records import (
     Failed,
-    Generated,
     GenerateRequest,
     Scored,
     ScoreRequest,
 )
 from tests.function_model import FunctionModel
-from tests.models.cache.stored import MODEL, ONE, SERVED, get, put, text
+from tests.models.cache.stored import MODEL, SERVED, get, text
 from tests.openai_server import Fault
 
 WHERE = GenerateRequest(prompt="Where?", max_new_tokens=4)
-
-
-SAID = Generated(
-    text="Kraków \ud800",
-    token_ids=(3,),
-    finish="stop",
-    prompt_tokens=1,
-    prompt_digest="d",
-)
 
 
 SCORE = ScoreRequest(prompt="Where?", continuation=" here")
@@ -72,28 +61,6 @@ def test_a_second_run_asks_nothing(store):
             len([r for r in inner.requests if isinstance(r, GenerateRequest)]) == asked
         )
         assert model.reused == (0 if asked else 4)
-
-
-class Served(FunctionModel):
-    """A model of which nothing is known but its name."""
-
-    def describe(self):
-        return replace(super().describe(), weights_digest="", tokenizer_digest="")
-
-
-@pytest.mark.parametrize(
-    "inner",
-    [
-        FunctionModel(fails=lambda prompt: "out of order"),
-        Served(answers=lambda prompt: ""),
-    ],
-)
-def test_only_sound_answers_are_kept(store, inner):
-    model = CachingModel(inner, store)
-    first = model.generate([WHERE])
-    assert model.generate([WHERE]) == first
-    assert len(inner.requests) == 2
-    assert model.reused == 0
 
 
 def test_what_came_before_a_failure_is_kept(store, openai_server):
@@ -135,23 +102,6 @@ def test_an_answer_is_kept_the_moment_it_exists(store, openai_server):
     model.generate([ask(0), ask(1)])
     assert seen
     model.model.close()
-
-
-def test_a_model_goes_on_where_its_store_fails_and_says_so_once(tmp_path):
-    store = Store(tmp_path)
-    put(store, [(key_of(ONE, WHERE), SAID)])
-    store.query("UPDATE answers SET response = replace(response, 'Krak', 'Kr0k')")
-    errors = []
-    model = CachingModel(
-        FunctionModel(answers=lambda prompt: "asked"), store, on_trouble=errors.append
-    )
-    assert [answer.text for answer in model.generate([WHERE, ask(1)])] == [
-        "asked",
-        "asked",
-    ]
-    assert model.score([SCORE])
-    assert [str(error).partition(": ")[0] for error in errors] == [str(store.path)]
-    assert model.reused == 0
 
 
 def asked(count):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pytest_kbrel.errors import ModelError, StoreError
+from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.cache import journal
 from pytest_kbrel.models.cache.store import Lock, Store, is_held
 from tests.models.cache.served_model import Served, answered, ask, rows, run_requests
@@ -35,30 +35,6 @@ def test_a_journal_answers_what_its_own_run_asked(store):
     assert again.digest == kept.digest
     assert answered(store, again, ask(1)) == [0]
     assert rows(store, "SELECT run, note FROM journals") == [("one", "")]
-
-
-def test_a_run_goes_on_where_another_one_stopped(store):
-    kept = run_requests(store, "one", ask(1), ask(2))
-    taken = journal.begin(store, "two", Served())
-    assert taken.digest == kept.digest
-    ((run, note),) = rows(store, "SELECT run, note FROM journals")
-    assert run == "two"
-    assert note.startswith("2 answers of openai/judge taken over from the run of 20")
-    assert note.endswith(
-        " UTC, which did not end; 2 of the questions were asked again, and the answers are the same. "
-        "--kb-use-cache=off asks all anew"
-    )
-    # Nothing of it was used yet: what is not needed stays for the next run.
-    assert rows(store, "SELECT count(*) FROM answers WHERE used") == [(0,)]
-
-
-def test_a_run_that_is_alive_keeps_its_answers(store):
-    kept = run_requests(store, "one", ask(1))
-    lock = Lock(journal.lock_path(store.path.parent, "one"))
-    assert lock.take()
-    assert journal.begin(store, "two", Served()).digest != kept.digest
-    lock.free()
-    assert rows(store, "SELECT count(*) FROM answers") == [(1,)]
 
 
 @pytest.mark.parametrize(
@@ -123,17 +99,6 @@ def test_what_tells_a_model_from_the_one_of_the_run_that_did_not_end(
     assert rows(store, "SELECT count(*) FROM answers") == [(0 if reason else 1,)]
 
 
-def test_who_gives_no_answer_to_compare_with_loses_nothing(store):
-    run_requests(store, "one", ask(1))
-    mute = Served(fails=lambda prompt: "out of order")
-    with pytest.raises(
-        ModelError,
-        match=r"got no answer: out of order; so nothing tells .* Its answers stay",
-    ):
-        journal.begin(store, "two", mute)
-    assert rows(store, "SELECT count(*) FROM answers") == [(1,)]
-
-
 def test_of_two_runs_that_did_not_end_both_serve_and_what_one_lost_is_said(store):
     locks = [Lock(journal.lock_path(store.path.parent, run)) for run in ("one", "two")]
     for lock in locks:
@@ -153,23 +118,6 @@ def test_of_two_runs_that_did_not_end_both_serve_and_what_one_lost_is_said(store
         )
         == 1
     )
-
-
-def test_a_run_that_ends_forgets_what_it_used_and_leaves_the_rest(store):
-    run_requests(store, "one", ask(1), ask(2))
-    taken = journal.begin(store, "two", Served())
-    taken.note(1)
-    assert answered(store, taken, ask(1)) == [0]
-    journal.end(store, "other")
-    assert rows(store, "SELECT count(*) FROM answers") == [(2,)]
-    journal.end(store, "two")
-    assert rows(store, "SELECT count(*) FROM answers") == [(1,)]
-    assert rows(store, "SELECT failed, note FROM journals") == [(0, "")]
-    rest = journal.begin(store, "three", Served())
-    assert answered(store, rest, ask(1), ask(2)) == [1]
-    journal.end(store, "three")
-    for table in ("answers", "models", "journals"):
-        assert rows(store, f"SELECT count(*) FROM {table}") == [(0,)]
 
 
 def test_a_worker_that_waits_too_long_for_another_says_so(store, monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import shutil
 import subprocess
 import sys
@@ -18,9 +17,6 @@ from pytest_kbrel.records import Generated
 from tests.models.cache.stored import get, put
 
 KEYS = [f"{n:064x}" for n in range(400)]
-
-
-PAGE = 4096
 
 
 def run_requests(key: str) -> Generated:
@@ -38,44 +34,6 @@ def fill(folder: Path) -> Path:
     put(store, ((key, run_requests(key)) for key in KEYS))
     store.close()
     return folder / FILE
-
-
-@pytest.mark.slow
-def test_garbage_in_any_page_is_never_served(tmp_path):
-    """Each page of the file in turn, and some of them together, hold random bytes or another page's."""
-    whole = fill(tmp_path).read_bytes()
-    pages = len(whole) // PAGE
-    draw = random.Random(0)
-    outcomes = set()
-    torn = [(page,) for page in range(pages)] + [
-        tuple(draw.sample(range(pages), 3)) for _ in range(10)
-    ]
-    for number, spoilt in enumerate(torn):
-        data = bytearray(whole)
-        for page in spoilt:
-            other = draw.randrange(pages) * PAGE
-            garbage = (
-                draw.randbytes(PAGE) if number % 2 else whole[other : other + PAGE]
-            )
-            # A write that was torn: the page's second half is another one's.
-            start = page * PAGE + (PAGE // 2) * (number % 3 == 0)
-            data[start : (page + 1) * PAGE] = garbage[: (page + 1) * PAGE - start]
-        (tmp_path / FILE).write_bytes(data)
-        for rest in tmp_path.glob(f"{FILE}-*"):
-            rest.unlink()
-        for key in KEYS[::40]:
-            try:
-                store = Store(tmp_path, patience=0)
-                try:
-                    result = get(store, [key])
-                finally:
-                    store.close()
-            except StoreError:
-                outcomes.add("error")
-            else:
-                assert result in ({}, {key: run_requests(key)})
-                outcomes.add("served" if result else "gone")
-    assert {"error", "served"} <= outcomes
 
 
 CODE = """

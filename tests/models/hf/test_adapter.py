@@ -15,6 +15,7 @@ from pytest_kbrel.models.checkpoint.spec import (
     ModelSpec,
     parse_spec,
 )
+from pytest_kbrel.models.hf import adapter as module
 from pytest_kbrel.models.hf.adapter import base_note
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.records import ScoreRequest
@@ -247,3 +248,15 @@ def test_an_adapter_with_tokens_of_its_own_brings_their_rows_and_its_tokenizer(
         ModelError, match=r"/gone: no such .* names it as its base model"
     ):
         load(parse_spec(str(folder), device="cpu"))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("has_tokenizer", [True, False])
+def test_that_the_tokenizer_of_an_adapter_on_the_hub_is_not_used_is_told(
+    base, adapter, monkeypatch, has_tokenizer
+):
+    loaded = opened(base, adapter()).parts
+    monkeypatch.setattr(module, "cached_file", lambda *names, **how: has_tokenizer)
+    spec = parse_spec(str(base), "peft=org/tuned", device="cpu")
+    finding = module.check_adapter(spec, loaded.model, loaded.encoder)
+    assert ("tokenizer=org/tuned uses it" in finding.note) == has_tokenizer

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.models.cache.store import Lock
 from tests.openai_server import BROKEN, Fault
 from tests.plugin.conftest import ONE, SLOW_N2
 from tests.plugin.served.runs import TWO, killed_after, prompts, stored, unfinished
@@ -96,22 +93,6 @@ def test_a_run_that_ended_never_serves_a_later_one(
         assert stored(pytester) == (0, 0)
 
 
-def test_after_a_day_a_run_does_not_go_on(
-    pytester, mini_suite, report, resume_notes, server, gate
-):
-    mini_suite(ONE)
-    unfinished(pytester, server, *gate)
-    connection = sqlite3.connect(pytester.path / ".kbrel-cache" / "answers.sqlite")
-    with connection:
-        connection.execute("UPDATE answers SET created = created - 24 * 3600 - 1")
-    connection.close()
-    before = len(server.calls)
-    pytester.runpytest(*gate)
-    assert sum(prompts(server, before).values()) == 12
-    assert resume_notes() == []
-    assert stored(pytester) == (0, 0)
-
-
 def test_a_run_that_lost_answers_to_its_server_is_not_paid_twice(
     pytester, mini_suite, report, resume_notes, server, gate
 ):
@@ -191,25 +172,6 @@ def test_a_run_of_a_part_takes_only_what_it_asks_for(
     pytester.runpytest(*gate)
     # What the part used is asked again, for that run has ended; the rest is not.
     assert sum(prompts(server, before).values()) == total - unused + 5
-    assert stored(pytester) == (0, 0)
-
-
-def test_all_runs_that_did_not_end_are_taken_over(
-    pytester, mini_suite, resume_notes, server, gate
-):
-    mini_suite(TWO)
-    total = asked_in_all(pytester, server, *gate)
-    killed_after(pytester, server, 8, *gate, "-k", "places")
-    (path,) = (pytester.path / ".kbrel-cache").glob("run-*.lock")
-    lock = Lock(path)
-    assert lock.take()
-    both, journals = killed_after(pytester, server, 8, *gate, "-k", "known")
-    lock.free()
-    assert journals == 2
-    before = len(server.calls)
-    pytester.runpytest(*gate)
-    assert ["taken over" in line for line in resume_notes()] == [True, True]
-    assert sum(prompts(server, before).values()) == total - both + 10
     assert stored(pytester) == (0, 0)
 
 

@@ -9,7 +9,7 @@ from textwrap import dedent
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.models.cache.store import Lock, is_held
+from pytest_kbrel.models.cache.store import is_held
 from tests.plugin.conftest import ONE
 from tests.plugin.served.runs import prompts, run_files, start, stored
 
@@ -118,21 +118,3 @@ def test_a_run_that_goes_on_is_not_taken_over(
     assert process.returncode == 0
     assert stored(pytester) == (0, 0)
     assert run_files(pytester) == []
-
-
-def test_files_of_killed_runs_are_swept(pytester, mini_suite, server, gate):
-    mini_suite(ONE)
-    folder = pytester.path / ".kbrel-cache"
-    folder.mkdir()
-    for name in (
-        "run-1.lock",
-        "run-1.check",
-        "run-1.check-journal",
-        "run-2.check-journal",
-    ):
-        (folder / name).touch()
-    living = Lock(folder / "run-3.lock")
-    assert living.take()
-    pytester.runpytest(*gate)
-    living.free()
-    assert run_files(pytester) == ["run-3.lock"]
