@@ -10,7 +10,9 @@ from pytest_kbrel.records import (
     Fingerprint,
     GateResult,
     MetricValue,
+    MovedFact,
     Outcome,
+    Place,
     Run,
     Share,
     Table,
@@ -105,6 +107,25 @@ def case(probe, part, verdict, metrics, **more):
     return CaseResult(**(fields | more))
 
 
+def gate(reason="", **more):
+    """A gate on accuracy that failed."""
+    given = {"metric": "accuracy", "rule": "max_drop", "bound": 0.02, "verdict": "fail"}
+    return GateResult(**given | {"reasons": told(reason) if reason else ()} | more)
+
+
+def moved_fact(**more):
+    """The fact that moved MONITOR most: after a wrong context the model says something else."""
+    place = Place(
+        fact_id="P30:1",
+        cell="negative2:0",
+        prompt="Peru. On which continent is country 1?",
+        answer=" Africa",
+        probability=0.031,
+    )
+    given = {"metric": "monitor", "place": place, "expected": "Asia", "column": "ird"}
+    return MovedFact(**given | {"now": 0.633, "before": 0.012, "anchor": 0.982} | more)
+
+
 def monitored_case(part, verdict, figures, **more):
     """A slice of MONITOR with key metrics: (value, difference) each."""
     names = ("monitor", "pfd", "ird", "anchor_prob", "accuracy", "accuracy_max")
@@ -113,24 +134,10 @@ def monitored_case(part, verdict, figures, **more):
 
 
 def small():
-    drop = GateResult(
-        metric="accuracy",
-        rule="max_drop",
-        bound=0.02,
-        verdict="fail",
-        reasons=told(
-            "significantly worse than reference and by more than the tolerance"
-        ),
-        line=17,
-    )
-    passed = GateResult(
-        metric="monitor",
-        rule="max",
-        bound=0.6,
-        verdict="pass",
-        reasons=told("0.412 is within 0.6"),
-        line=16,
-    )
+    reason = "significantly worse than reference and by more than the tolerance"
+    drop = gate(reason, line=17)
+    limit = {"metric": "monitor", "rule": "max", "bound": 0.6, "verdict": "pass"}
+    passed = gate("0.412 is within 0.6", line=16, **limit)
     worse = ((0.412, 0.031), (0.3, 0.0), (0.25, -0.0101), (0.701, -0.02))
     same = ((0.39, 0.0), (0.28, 0.0), (0.2, 0.0), (0.75, 0.004), (0.61, 0.0))
     answers = (("accuracy", 0.21, -0.02), ("hallucination", 0.5, 0.01))
@@ -206,12 +213,12 @@ def rich():
         p_holm=0.009,
         p_bh=0.002,
     )
-    within = GateResult(
+    within = gate(
+        "anchor_prob recovered 0.993 of the baseline",
         metric="anchor_prob",
         rule="recovery",
         bound=0.98,
         verdict="pass",
-        reasons=told("anchor_prob recovered 0.993 of the baseline"),
         observed=0.993,
         low=0.981,
         high=1.004,
@@ -265,7 +272,7 @@ def rich():
     )
 
 
-def outcomes(columns, rows):
+def outcomes(columns, rows, label="correct"):
     """A table of outcomes: the values of each fact, the first one the model's answer."""
     columns = tuple(columns.split())
     made = [
@@ -274,7 +281,7 @@ def outcomes(columns, rows):
             question=f"Q{at} <b>",
             expected="Asia",
             answer="a",
-            label="correct",
+            label=label,
             values=values,
             prompt_digest="d",
         )
@@ -327,14 +334,8 @@ def hostile():
     )
     for at, text in enumerate(HOSTILE):
         probe = ("monitor", "head_to_tail", "reliability")[at % 3]
-        gate = GateResult(
-            metric=text,
-            rule="recovery",
-            bound=0.98,
-            verdict="not comparable",
-            reasons=told(say(at + 4)),
-            line=3,
-        )
+        odd = {"rule": "recovery", "verdict": "not comparable", "line": 3}
+        odd_gate = gate(say(at + 4), metric=text, **odd)
         cases.append(
             case(
                 probe,
@@ -342,7 +343,7 @@ def hostile():
                 verdicts[at % len(verdicts)],
                 (metric("accuracy", None, note=say(at + 5)), metric(text or "ur", 0.5)),
                 suite=text[:200] or SUITE,
-                gates=(gate, replace(gate, metric="accuracy")),
+                gates=(odd_gate, replace(odd_gate, metric="accuracy")),
                 lost=changes,
                 gained=changes[:3],
                 errors=HOSTILE,
