@@ -19,7 +19,6 @@ from pytest_kbrel.records import (
     Unmatched,
     Waiver,
 )
-from pytest_kbrel.reports.phrases import STOPPED
 from tests.made_cases import told
 
 SUITE = "suites/world.kb.yaml"
@@ -310,28 +309,20 @@ def hostile():
     def say(at):
         return HOSTILE[at % len(HOSTILE)]
 
+    keys = ("question", "expected", "old_answer", "new_answer", "relation")
     changes = tuple(
-        Change(
+        replace(
+            change(at),
+            **{key: say(at + of) for of, key in enumerate(keys)},
             fact_id=f"f{at}",
-            question=say(at),
-            expected=say(at + 1),
-            old_answer=say(at + 2),
-            new_answer=say(at + 3),
-            relation=say(at + 4),
             bucket=say(at + 5),
-            new_probability=0.5,
+            old_probability=None,
         )
         for at in range(60)
     )
     cases = []
-    verdicts = (
-        "fail",
-        "invalid",
-        "not comparable",
-        "no baseline",
-        "inconclusive",
-        "pass",
-    )
+    words = ["fail", "invalid", "not-comparable", "no-baseline", "inconclusive", "pass"]
+    verdicts = [word.replace("-", " ") for word in words]
     for at, text in enumerate(HOSTILE):
         probe = ("monitor", "head_to_tail", "reliability")[at % 3]
         odd = {"rule": "recovery", "verdict": "not comparable", "line": 3}
@@ -417,24 +408,6 @@ def many(count):
         for at in range(count)
     )
     return replace(run, cases=cases)
-
-
-@pytest.fixture
-def stopped_run():
-    """A run that stopped at its first failure: an aggregate and a slice of unseen knowledge were not run."""
-    run = small()
-    fields = {
-        "verdict": "not run",
-        "n": 0,
-        "metrics": (),
-        "errors": ("the session stopped before this case",),
-    }
-    cases = (
-        case("reliability", "overall", **fields, aggregate=True),
-        run.cases[0],
-        case("reliability", "unseen-zero-shot", **fields),
-    )
-    return replace(run, cases=cases, complete=False, problems=(STOPPED,))
 
 
 @pytest.fixture
