@@ -26,7 +26,7 @@ from pytest_kbrel.records import (
 from pytest_kbrel.session.page import page_of
 from pytest_kbrel.session.run_builder import write_reports
 from pytest_kbrel.store.lines import to_line
-from tests.reports.conftest import case, metric, rich
+from tests.reports.conftest import rich
 
 COLUMNS = (
     "kept",
@@ -269,13 +269,3 @@ def test_facts_are_paired_with_those_of_the_baseline(run: Run, tmp_path: Path) -
     alone = page_of(run, None, tmp_path)
     assert line not in alone
     assert 'id="plot-anchors"' in alone
-
-
-def test_figures_over_all_slices_stand_before_the_papers_models(
-    run: Run, tmp_path: Path
-) -> None:
-    values = tuple(metric(name, 0.5) for name in ("ncr", "ur"))
-    overall = case("reliability", "overall", "pass", values, aggregate=True)
-    page = page_of(replace(run, cases=(overall,)), None, tmp_path)
-    assert page.count('class="point paper"') == 26
-    assert "Gemma 2B" in page

@@ -13,7 +13,7 @@ SUITE = ONE + "  gates: {accuracy: {min: 0.5}}\n"
 @pytest.fixture
 def answers(pytester):
     def write(text, name="answers.jsonl"):
-        (pytester.path / name).write_text(text, encoding="utf-8")
+        (pytester.path / name).write_text(text, "utf-8")
         return f"--kb-model=scripted/{name}"
 
     return write
