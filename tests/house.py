@@ -274,7 +274,7 @@ ROOMS: dict[str, Room] = {
         "errors outputs records serialization untrusted",
     ),
     "reports": Room(
-        "one file an output, each a function of a finished Run; nothing is computed here",
+        "one view of a finished Run, which templates lay out as screen, Markdown, page and JUnit; report.json",
         "catalogue errors outputs printing records resources serialization store untrusted",
         "jinja2",
     ),
