@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pytest_kbrel.catalogue.rules import GATE_RULES, family_size
+from pytest_kbrel.evaluation.stub_run import columns_of
 from pytest_kbrel.gates import part_result
 from pytest_kbrel.gates.figures import Figure, figures_of, figures_over, pooled_figures
 from pytest_kbrel.gates.rules import FEW_CLUSTERS
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.planning.requests import columns_of
 from pytest_kbrel.probes.wordings import count_of
 from pytest_kbrel.records import (
     AggregateCase,

@@ -35,5 +35,3 @@ def test_cosine_of_vectors() -> None:
         np.array([[4.0, 3.0], [-6.0, -8.0], [0.0, 0.0]]),
     )
     assert result == pytest.approx(np.array([[24 / 25, -1.0, 0.0], [0.0, 0.0, 0.0]]))
-
-

@@ -52,5 +52,3 @@ def test_a_p_at_the_boundary_is_the_level_at_every_look(
 def test_one_look_keeps_p_and_the_interval_of_95_percent() -> None:
     assert stats.sequential_p(0.0123, 1, 1) == 0.0123
     assert stats.look_level(1, 1) == pytest.approx(0.95, abs=1e-6)
-
-
