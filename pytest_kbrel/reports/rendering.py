@@ -76,8 +76,9 @@ def filled(template: str, data: dict[str, Any], largest: float = math.inf) -> st
     # A name says the format: ``summary.md.j2``.
     made, text = _environment(template.split(".")[1]).get_template(template), ""
     for part in (1.0, 0.85, 0.6, 0.3, 0.1):
-        limit = lambda size, part=part: SizeLimit(size * part)  # noqa: E731
-        text = made.render(data | {"size_limit": limit})
+        text = made.render(
+            data | {"size_limit": lambda size, part=part: SizeLimit(size * part)}
+        )
         if len(text.encode("utf-8", "replace")) < largest:
             break
     return text
