@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from pytest_kbrel.catalogue.rules import GATE_RULES
+from pytest_kbrel.evaluation.stub_run import SAMPLED
 from pytest_kbrel.models.token_counting import CHARACTERS
 from pytest_kbrel.planning.gate_power import DISCORDANT, GatePower
 from pytest_kbrel.planning.plan import Plan, PlannedModel, Range
-from pytest_kbrel.planning.requests import SAMPLED
 from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import Case
 from pytest_kbrel.reports.cases import case_title

@@ -454,7 +454,7 @@ class Recorder:
 
     def expected_requests(self) -> tuple[Mapping[str, int], Mapping[str, str]]:
         """Return the requests, at most, and titles of the cases, by node id; empty before collection."""
-        from pytest_kbrel.planning.requests import requests_of
+        from pytest_kbrel.evaluation.stub_run import requests_of
 
         models, shard = 2 if self._settings.baseline_model else 1, self._settings.shard
         asked = {

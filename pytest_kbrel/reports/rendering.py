@@ -73,18 +73,14 @@ def filled(template: str, data: dict[str, Any], largest: float = math.inf) -> st
 
     What its lists may take is made smaller until it is.
     """
-    made, text = environment(template).get_template(template), ""
+    # A name says the format: ``summary.md.j2``.
+    made, text = _environment(template.split(".")[1]).get_template(template), ""
     for part in (1.0, 0.85, 0.6, 0.3, 0.1):
         limit = lambda size, part=part: SizeLimit(size * part)  # noqa: E731
         text = made.render(data | {"size_limit": limit})
         if len(text.encode("utf-8", "replace")) < largest:
             break
     return text
-
-
-def environment(template: str) -> Environment:
-    """Return the environment of a template, whose name says its format: ``summary.md.j2``."""
-    return _environment(template.split(".")[1])
 
 
 @functools.cache

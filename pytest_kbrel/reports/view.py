@@ -256,7 +256,9 @@ class View:
         if lost:
             bucket = max(self.changed.buckets, key=lambda part: part.lost)
             if bucket.name != UNBUCKETED and bucket.lost > max(1, lost / 2):
-                parts.append(f"{bucket.lost} of the {lost} are {bucket.name}")
+                some = f"{bucket.lost} of the {lost}"
+                who = "all of them" if bucket.lost == lost else some
+                parts.append(f"{who} are {bucket.name}")
             case = max(self.slices, key=lambda case: len(case.lost))
             worst = [part.title for part in self.changed.worst]
             more = f" and {count(len(worst) - 1, 'other')}" if worst[1:] else ""

@@ -79,6 +79,10 @@ def exchanges(case: str, fact: str) -> list[Exchange]:
                 response=answer,
             )
         )
+    shots = f"One is Asia. On which continent is country {fact[4:]}?"
+    asked = GenerateRequest(prompt=shots, max_new_tokens=9)
+    ask = Ask(fact_id=fact, role="answer", request=asked)
+    lines.append(Exchange(case=case, ask=ask, response=answer))
     ask = Ask(fact_id=fact, role="none:1/answer", request=asked, to="baseline")
     other = Generated(text="said by another model", finish="stop", **shared)  # type: ignore[arg-type]
     return [*lines, Exchange(case=case, ask=ask, response=other)]
@@ -145,6 +149,7 @@ def test_the_page_shows_what_was_asked_about_the_worst_facts(folder: Path) -> No
         "<td>after wrong context 1</td>",
         '<td class="num">0.125</td>',
         "<bdi>said &lt;b&gt; none:0</bdi>",
+        "<td>answer</td><td><bdi>On which continent is country 0?</bdi></td>",
     ):
         assert words in case
     assert "said by another model" not in case

@@ -43,6 +43,15 @@ def test_rows_are_paired_by_id_and_judged_as_the_gates_of_suites_are(
     assert len(case["lost"]) == lost
 
 
+def test_all_cases_of_all_candidates_are_one_family(compare: Compare) -> None:
+    a, b, c = plain("a"), plain("b", 20), plain("c", 20)
+    one, two = (
+        compare(*runs, DROP).document["paired"][0]["cases"][0]["gates"][0]["p_sidak"]
+        for runs in ((a, b), (a, b, c))
+    )
+    assert two == pytest.approx(1 - (1 - one) ** 2)
+
+
 def test_what_a_row_says_of_answers_is_shown(compare: Compare) -> None:
     about = {"question": "Who?", "answer": "Havana"}
     a = plain("a", question="Who?", answer="unsure", expected="")

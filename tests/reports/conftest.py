@@ -10,14 +10,15 @@ from pytest_kbrel.records import (
     Fingerprint,
     GateResult,
     MetricValue,
+    MovedFact,
     Outcome,
+    Place,
     Run,
     Share,
     Table,
     Unmatched,
     Waiver,
 )
-from pytest_kbrel.reports.phrases import STOPPED
 from tests.made_cases import told
 
 SUITE = "suites/world.kb.yaml"
@@ -105,6 +106,25 @@ def case(probe, part, verdict, metrics, **more):
     return CaseResult(**(fields | more))
 
 
+def gate(reason="", **more):
+    """A gate on accuracy that failed."""
+    given = {"metric": "accuracy", "rule": "max_drop", "bound": 0.02, "verdict": "fail"}
+    return GateResult(**given | {"reasons": told(reason) if reason else ()} | more)
+
+
+def moved_fact(**more):
+    """The fact that moved MONITOR most: after a wrong context the model says something else."""
+    place = Place(
+        fact_id="P30:1",
+        cell="negative2:0",
+        prompt="Peru. On which continent is country 1?",
+        answer=" Africa",
+        probability=0.031,
+    )
+    given = {"metric": "monitor", "place": place, "expected": "Asia", "column": "ird"}
+    return MovedFact(**given | {"now": 0.633, "before": 0.012, "anchor": 0.982} | more)
+
+
 def monitored_case(part, verdict, figures, **more):
     """A slice of MONITOR with key metrics: (value, difference) each."""
     names = ("monitor", "pfd", "ird", "anchor_prob", "accuracy", "accuracy_max")
@@ -113,24 +133,10 @@ def monitored_case(part, verdict, figures, **more):
 
 
 def small():
-    drop = GateResult(
-        metric="accuracy",
-        rule="max_drop",
-        bound=0.02,
-        verdict="fail",
-        reasons=told(
-            "significantly worse than reference and by more than the tolerance"
-        ),
-        line=17,
-    )
-    passed = GateResult(
-        metric="monitor",
-        rule="max",
-        bound=0.6,
-        verdict="pass",
-        reasons=told("0.412 is within 0.6"),
-        line=16,
-    )
+    reason = "significantly worse than reference and by more than the tolerance"
+    drop = gate(reason, line=17)
+    limit = {"metric": "monitor", "rule": "max", "bound": 0.6, "verdict": "pass"}
+    passed = gate("0.412 is within 0.6", line=16, **limit)
     worse = ((0.412, 0.031), (0.3, 0.0), (0.25, -0.0101), (0.701, -0.02))
     same = ((0.39, 0.0), (0.28, 0.0), (0.2, 0.0), (0.75, 0.004), (0.61, 0.0))
     answers = (("accuracy", 0.21, -0.02), ("hallucination", 0.5, 0.01))
@@ -206,12 +212,12 @@ def rich():
         p_holm=0.009,
         p_bh=0.002,
     )
-    within = GateResult(
+    within = gate(
+        "anchor_prob recovered 0.993 of the baseline",
         metric="anchor_prob",
         rule="recovery",
         bound=0.98,
         verdict="pass",
-        reasons=told("anchor_prob recovered 0.993 of the baseline"),
         observed=0.993,
         low=0.981,
         high=1.004,
@@ -265,7 +271,7 @@ def rich():
     )
 
 
-def outcomes(columns, rows):
+def outcomes(columns, rows, label="correct"):
     """A table of outcomes: the values of each fact, the first one the model's answer."""
     columns = tuple(columns.split())
     made = [
@@ -274,7 +280,7 @@ def outcomes(columns, rows):
             question=f"Q{at} <b>",
             expected="Asia",
             answer="a",
-            label="correct",
+            label=label,
             values=values,
             prompt_digest="d",
         )
@@ -303,38 +309,24 @@ def hostile():
     def say(at):
         return HOSTILE[at % len(HOSTILE)]
 
+    keys = ("question", "expected", "old_answer", "new_answer", "relation")
     changes = tuple(
-        Change(
+        replace(
+            change(at),
+            **{key: say(at + of) for of, key in enumerate(keys)},
             fact_id=f"f{at}",
-            question=say(at),
-            expected=say(at + 1),
-            old_answer=say(at + 2),
-            new_answer=say(at + 3),
-            relation=say(at + 4),
             bucket=say(at + 5),
-            new_probability=0.5,
+            old_probability=None,
         )
         for at in range(60)
     )
     cases = []
-    verdicts = (
-        "fail",
-        "invalid",
-        "not comparable",
-        "no baseline",
-        "inconclusive",
-        "pass",
-    )
+    words = ["fail", "invalid", "not-comparable", "no-baseline", "inconclusive", "pass"]
+    verdicts = [word.replace("-", " ") for word in words]
     for at, text in enumerate(HOSTILE):
         probe = ("monitor", "head_to_tail", "reliability")[at % 3]
-        gate = GateResult(
-            metric=text,
-            rule="recovery",
-            bound=0.98,
-            verdict="not comparable",
-            reasons=told(say(at + 4)),
-            line=3,
-        )
+        odd = {"rule": "recovery", "verdict": "not comparable", "line": 3}
+        odd_gate = gate(say(at + 4), metric=text, **odd)
         cases.append(
             case(
                 probe,
@@ -342,7 +334,7 @@ def hostile():
                 verdicts[at % len(verdicts)],
                 (metric("accuracy", None, note=say(at + 5)), metric(text or "ur", 0.5)),
                 suite=text[:200] or SUITE,
-                gates=(gate, replace(gate, metric="accuracy")),
+                gates=(odd_gate, replace(odd_gate, metric="accuracy")),
                 lost=changes,
                 gained=changes[:3],
                 errors=HOSTILE,
@@ -416,24 +408,6 @@ def many(count):
         for at in range(count)
     )
     return replace(run, cases=cases)
-
-
-@pytest.fixture
-def stopped_run():
-    """A run that stopped at its first failure: an aggregate and a slice of unseen knowledge were not run."""
-    run = small()
-    fields = {
-        "verdict": "not run",
-        "n": 0,
-        "metrics": (),
-        "errors": ("the session stopped before this case",),
-    }
-    cases = (
-        case("reliability", "overall", **fields, aggregate=True),
-        run.cases[0],
-        case("reliability", "unseen-zero-shot", **fields),
-    )
-    return replace(run, cases=cases, complete=False, problems=(STOPPED,))
 
 
 @pytest.fixture

@@ -8,12 +8,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pytest_kbrel.records import GateResult, MetricValue
+from pytest_kbrel.records import MetricValue
 from pytest_kbrel.reports.html.page import LARGEST, anchors, report_html
 from pytest_kbrel.reports.html.plots import forest
 from pytest_kbrel.reports.view import View
-from tests.made_cases import told
-from tests.reports.conftest import case, change, many, metric, rich, small
+from tests.reports.conftest import case, change, gate, many, metric, rich, small
 
 VOID = {"meta", "br", "input"}
 ATTRIBUTES = {
@@ -187,14 +186,12 @@ def test_differences_are_turned_towards_what_is_better(
         name="x", better=better, value=0.4, n=9, baseline=0.5, delta=-0.1,
         delta_low=-0.2, delta_high=-0.05,
     )  # fmt: skip
-    gate = GateResult(
-        metric="x", rule=rule, bound=bound, verdict="fail", reasons=told("why")
-    )
-    one = case("monitor", "P1", "fail", (moved,), gates=(gate,))
+    judged = gate(metric="x", rule=rule, bound=bound)
+    one = case("monitor", "P1", "fail", (moved,), gates=(judged,))
     ((row,), _) = forest(View(replace(small(), cases=(one,))))
     assert (row.at, (row.low, row.high)) == (at, ends)
     assert row.allowed == (None if allowed is None else pytest.approx(allowed))
-    assert row.gate == (None if rule == "min" else gate)
+    assert row.gate == (None if rule == "min" else judged)
 
 
 def numbers_below(page, plot):

@@ -33,7 +33,7 @@ from pytest_kbrel.reports.recorded import read_run
 from tests.junit_schema import junit_errors
 from tests.reports.conftest import case, metric, rich, small
 
-RUNS = ["rich_run", "hostile_run", "empty_run", "stopped_run"]
+RUNS = ["rich_run", "hostile_run", "empty_run"]
 FAILING = failing(compared=True, strict=True)
 
 

@@ -11,27 +11,22 @@ from hypothesis import strategies as st
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.printing import cells
-from pytest_kbrel.records import (
-    GateResult,
-    MetricValue,
-    MovedFact,
-    Outcome,
-    Place,
-    Table,
-)
 from pytest_kbrel.reports.json_report import write_json
 from pytest_kbrel.reports.markdown import LARGEST, comment_markdown, summary_markdown
 from pytest_kbrel.reports.recorded import read_run
 from pytest_kbrel.reports.rendering import markdown_text
 from pytest_kbrel.reports.terminal import failure_text, terminal_lines
-from tests.made_cases import told
 from tests.reports.conftest import (
     HOSTILE,
     case,
     change,
+    gate,
     hostile,
     many,
     metric,
+    moved_fact,
+    outcomes,
+    overall,
     rich,
     small,
 )
@@ -87,26 +82,18 @@ def test_colours_are_those_of_verdicts():
     ]["bold"]
 
 
-def answered(*rows):
-    outcomes = (
-        Outcome(fact_id=f"f{at}", question="Where is Oslo?", expected="Norway", answer=answer,
-                label=label, values=(), prompt_digest="")
-        for at, (answer, label) in enumerate(rows)
-    )  # fmt: skip
-    return Table(columns=(), rows=tuple(outcomes))
-
-
 def test_cases_of_one_cause_are_told_once_with_what_the_model_said():
+    wrong = outcomes("", [()], label="wrong")
     slices = [
         case("monitor", f"P{at}", "invalid", (), label="country" if at == 1 else "",
              errors=(f"{at + 90} of 120 answers are cut short; allowed: at most 50%: raise it",),
-             table=answered(("uh", "wrong")))
+             table=wrong)
         for at in range(1, 10)
     ]  # fmt: skip
     assert body(*slices) == [
         "INVALID  9 cases: monitor[P1 country], monitor[P2], monitor[P3] and 6 more",
         "    91 of 120 answers are cut short (figures of the first)",
-        "    such as: Where is Oslo? uh (right: Norway)",
+        "    such as: Q0 <b> a (right: Asia)",
     ]
     stopped = [case("monitor", f"P{at}", "not run", ()) for at in range(27)]
     assert body(*stopped) == [
@@ -122,72 +109,31 @@ def test_cases_of_one_cause_are_told_once_with_what_the_model_said():
 
 
 def test_an_overall_figure_shows_the_fact_that_moved_most():
-    place = Place(
-        fact_id="Q585",
-        cell="negative2:0",
-        prompt="Peru. Where is Oslo?",
-        answer=" Peru",
-        probability=0.031,
-    )
-    fact = MovedFact(
-        metric="monitor",
-        place=place,
-        expected="Norway",
-        column="ird",
-        now=0.633,
-        before=0.012,
-        anchor=0.982,
-    )
-    gate = GateResult(
-        metric="monitor",
-        rule="max_drop",
-        bound=0.05,
-        verdict="fail",
-        observed=0.2,
-        reasons=told("it rose"),
-    )
-    value = MetricValue(
-        name="monitor",
-        better="lower",
-        value=0.5,
-        n=9,
-        baseline=0.4,
-        delta=0.1,
-        paired=9,
-    )
-    less = replace(fact, expected="Chile", now=0.1)
+    facts = (moved_fact(expected="Chile", now=0.1), moved_fact())
     members = [
-        case("monitor", f"P{at}", "pass", (value,), moved=(of,))
-        for at, of in enumerate((less, fact))
+        case("monitor", f"P{at}", "pass", (), moved=(of,))
+        for at, of in enumerate(facts)
     ]
-    overall = case(
-        "monitor",
-        "overall",
-        "fail",
-        (value,),
-        gates=(gate,),
-        aggregate=True,
-        members=("monitor[P0]", "monitor[P1]"),
-    )
-    assert body(*members, overall)[2:] == [
-        "    such as, after a wrong context: Peru. Where is Oslo? Peru (right: Norway);",
-        "      probability of Norway 0.031, 0.982 after the right answer; its IRD 0.012",
-        "      to 0.633",
-    ]  # fmt: skip
+    rose = gate(metric="monitor", observed=0.2)
+    over = overall("monitor", gates=(rose,), members=("monitor[P0]", "monitor[P1]"))
+    assert body(*members, replace(over, verdict="fail"))[2:] == [
+        "    such as, after a wrong context: Peru. On which continent is country 1?",
+        "      Africa (right: Asia); probability of Asia 0.031, 0.982 after the right",
+        "      answer; its IRD 0.012 to 0.633",
+    ]
 
 
 def test_a_failure_says_what_was_measured_of_how_many():
-    gate = GateResult(
-        metric="accuracy", rule="min", bound=0.5, verdict="fail", reasons=told("why")
-    )
     for value, shown in (
         (metric("accuracy", None, note="no fact"), "nothing: no fact"),
         (metric("accuracy", 0.25, low=None, n=1), "0.250 on 1 of 120 facts"),
     ):
-        one = case("monitor", "P1", "fail", (value,), gates=(gate,))
+        one = case("monitor", "P1", "fail", (value,), gates=(gate(rule="min"),))
         assert failure_text(one, baseline_name="").splitlines()[1:] == [
-            "  accuracy min 0.5: fail", f"    measured    {shown}", "    allowed     at least 0.5",
-        ]  # fmt: skip
+            "  accuracy min 0.02: fail",
+            f"    measured    {shown}",
+            "    allowed     at least 0.02",
+        ]
 
 
 @pytest.mark.parametrize(

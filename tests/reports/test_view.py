@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.catalogue.metrics import BESIDE
-from pytest_kbrel.records import Change, Churn, GateResult, Waiver
+from pytest_kbrel.records import Change, Churn, Waiver
 from pytest_kbrel.reports.changes import changed_facts, examples
 from pytest_kbrel.reports.view import View, key_figures
-from tests.reports.conftest import case, metric, small
+from tests.reports.conftest import case, gate, metric, small
 
 # The order in which a run's verdicts are looked for and told.
 WORST_FIRST = (
@@ -66,11 +66,11 @@ def keys(probe, names, **more):
 
 
 def test_the_metrics_that_tell_most_are_shown_and_gated_ones():
-    gate = GateResult(metric="accuracy_max", rule="min", bound=0, verdict="pass")
+    gated = gate(metric="accuracy_max")
     names = "accuracy_max ird pfd accuracy anchor_prob monitor"
     first = "monitor pfd ird anchor_prob accuracy"
     assert keys("monitor", names) == first
-    assert keys("monitor", names, gates=(gate,)) == f"{first} accuracy_max"
+    assert keys("monitor", names, gates=(gated,)) == f"{first} accuracy_max"
     # The judge's unreadable verdicts where there are any; MONITOR's figures never alone.
     assert keys("head_to_tail", "unparsable accuracy") == "accuracy unparsable"
     none = case("head_to_tail", "a", "pass", (metric("unparsable", 0.0),))
@@ -129,7 +129,7 @@ def test_the_sentence_on_changed_facts():
     [
         ([fact(1, "P2"), fact(2, "P1", "tail")], "2 facts lost, 0 gained; worst P1 and 1 other"),
         ([fact(at, "", "") for at in range(3)], "3 facts lost, 0 gained; worst monitor[P1]"),
-        ([fact(at, "P1", expected="") for at in range(3)], "3 facts lost, 0 gained; 3 of the 3 are unanswerable; worst P1"),
+        ([fact(at, "P1", expected="") for at in range(3)], "3 facts lost, 0 gained; all of them are unanswerable; worst P1"),
     ],
 )  # fmt: skip
 def test_what_is_not_known_is_not_said(lost, told):
@@ -213,10 +213,9 @@ def test_the_age_of_the_baseline(blessed, note):
 
 def test_the_largest_drop_that_was_not_ruled_out():
     def undecided(at, high, **more):
-        gate = GateResult(
-            metric="accuracy", rule="max_drop", bound=0.02, verdict="inconclusive", high=high, unchanged=0.04,
-        )  # fmt: skip
-        gates = (replace(gate, **more), replace(gate, high=0.01))
+        known = {"verdict": "inconclusive", "high": high, "unchanged": 0.04}
+        open_gate = gate(**known | more)
+        gates = (open_gate, replace(open_gate, high=0.01))
         return case("monitor", f"P{at}", "inconclusive", (), gates=gates)
 
     view = View(run_of(undecided(1, 0.05), undecided(2, 0.09), undecided(3, 0.07)))

@@ -73,21 +73,6 @@ def test_all_facts_lost() -> None:
     assert compared(flips(50, 0, 0, 0)).p == pytest.approx(0.5**51)
 
 
-@given(FLIPS)
-def test_candidate_and_baseline_exchanged_mirror_the_interval(
-    counts: tuple[int, int, int, int],
-) -> None:
-    of = flips(*counts)
-    one, other = compared(of), compared(of.mirrored)
-    assert (one.estimate.low, one.estimate.high) == (
-        -other.estimate.high,
-        -other.estimate.low,
-    )  # type: ignore[operator]
-    assert one.p + other.p == pytest.approx(1)  # type: ignore[operator]
-    as_low = compared(of, better="lower")
-    assert (as_low.p, as_low.flips) == (other.p, of.mirrored)
-
-
 def test_facts_outside_the_rate_do_not_count() -> None:
     """As accuracy over kept facts; where other facts are kept, the difference is one of ratios."""
     rows = [[0.0, 1.0]] * 3 + [[1.0, 1.0]] * 20 + [[0.0, 0.0]] * 40

@@ -126,10 +126,9 @@ def decide_again(run: Run, baseline: Baseline, comparisons: int) -> list[CaseRes
 def _case(case: CaseResult, comparison: Comparison) -> CaseResult:
     table = _with_texts(case, comparison.case(case))
     case = replace(case, table=table, notes=())
-    pairing = comparison.pairing(case)
-    pairings, missing = ([pairing], []) if pairing else ([], [case.id])
+    paired = [comparison.pairing(case)]
     decided = compare_case(case, [*map(gate_of, case.gates)], comparison)
-    if obstacle := comparison.obstacle([case], pairings, missing):
+    if obstacle := comparison.obstacle(case, [case], paired):
         decided = replace(decided, notes=(": ".join(obstacle), *decided.notes))
     return under_waivers(with_looks_told(decided), _waivers(case))
 

@@ -115,32 +115,26 @@ def _known(case: CaseResult, *names: str) -> list[MetricValue]:
 
 def _buckets(view: View) -> Iterator[tuple[str | float | None, ...]]:
     """Yield right, wrong and missing answers by bucket, over all domains."""
+    names = ("accuracy", "hallucination", "missing")
     for bucket in BUCKETS:
-        known = [
-            (case.n, values)
+        cases = [
+            case
             for case in view.slices
             if (probe := probe_named(case.probe)) and probe.slicing == "bucket"
-            if probe.part(case.slice) == bucket
-            if (values := _known(case, "accuracy", "hallucination", "missing"))
+            if probe.part(case.slice) == bucket and _known(case, *names)
         ]
-        if facts := sum(n for n, _ in known):
-            now, before = (
-                [_mean(known, at, of) for at in range(3)]
-                for of in ("value", "baseline")
-            )
-            yield bucket, facts, *now, *before
+        if facts := sum(case.n for case in cases):
+            now = (_mean(cases, name, "value") for name in names)
+            yield bucket, facts, *now, *(_mean(cases, of, "baseline") for of in names)
 
 
-def _mean(
-    known: Sequence[tuple[int, Sequence[MetricValue]]], at: int, of: str
-) -> float | None:
+def _mean(cases: Sequence[CaseResult], name: str, of: str) -> float | None:
     """Return a share over several cases, by their facts; ``None`` where it is not known of all."""
-    parts: list[tuple[int, float | None]] = [
-        (n, getattr(values[at], of)) for n, values in known
-    ]
-    weighted = [n * share for n, share in parts if share is not None]
-    whole = sum(n for n, _ in parts)
-    return sum(weighted) / whole if len(weighted) == len(parts) else None
+    shares = [getattr(metric(case, name), of) for case in cases]
+    if None in shares:
+        return None
+    weighted = (case.n * share for case, share in zip(cases, shares, strict=True))
+    return float(sum(weighted) / sum(case.n for case in cases))
 
 
 def _point(

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from pytest_kbrel.planning.requests import (
+from pytest_kbrel.evaluation.stub_run import (
     SAMPLED,
     asks_of,
     cost_of,

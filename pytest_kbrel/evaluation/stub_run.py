@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.errors import KbrelError, SuiteError
+from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.metrics.text import tfidf_cosine
 from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.probes import chunks_of, drive, open_case, part_of
-from pytest_kbrel.probes.grading import judged_by_rules
 from pytest_kbrel.probes.prompts import UNSURE
 from pytest_kbrel.probes.reliability.shots import with_shots
 from pytest_kbrel.probes.wordings import wording_of
@@ -39,8 +37,6 @@ Scenario = Literal["fewest", "most"]
 INVENTED = "Quillmere"
 # Facts of a case that stand for all of them in an estimate.
 SAMPLED = 4
-# Examples of each kind that stand for the whole repository: all are about as long.
-_EXAMPLES = 32
 
 
 def asks_of(case: Case, scenario: Scenario = "most") -> Iterator[Ask]:
@@ -71,16 +67,7 @@ def sampled(case: Case, count: int = SAMPLED) -> Case:
     if count < total:
         chosen = [(2 * at + 1) * total // (2 * count) for at in range(count)]
         case = part_of(case, [case.facts[at] for at in chosen])
-    if not sum(case.settings.shown):
-        return case
-    answered = [shot for shot in case.repository if shot.answer is not None][:_EXAMPLES]
-    others = [shot for shot in case.repository if shot.answer is None][:_EXAMPLES]
-    try:
-        few = dataclasses.replace(case, repository=(*answered, *others))
-        return with_shots(few, _equally_alike)
-    except SuiteError:
-        # These examples may all be about the fact's own answer.
-        return with_shots(case, _equally_alike)
+    return with_shots(case, _equally_alike)
 
 
 def _equally_alike(
@@ -186,7 +173,5 @@ def _model_reply(case: Case, fact: Fact, ask: Ask, scenario: Scenario) -> str:
         return UNSURE
     # A judge is asked about every answer that is not equal to an accepted one.
     if case.judge == RULES and fact.accepted:
-        answer = fact.accepted[0]
-        if judged_by_rules(case, fact, answer).label != "uninformative":
-            return answer
+        return fact.accepted[0]
     return INVENTED
