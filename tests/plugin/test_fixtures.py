@@ -321,6 +321,23 @@ def test_a_metric_of_ones_own_is_compared_with_a_baseline_model(
     assert [change["new_answer"] for change in case["lost"]] == ["Bergen"]
 
 
+def test_numbers_of_any_size_are_compared(pytester, mini_suite, cases):
+    mini_suite()
+    pytester.makepyfile(
+        test_it="""
+        def test_it(kb_facts, kb_check, kb_model):
+            size = lambda fact: 1e6 * kb_model.probability(
+                f"What is the capital of {fact.subject}?", f" {fact.object}")
+            kb_check(size, kb_facts("suites/facts.jsonl"), name="size", max_drop=1e3)
+        """
+    )
+    assert pytester.runpytest(MODEL, "test_it.py", "--kb-baseline-update=own").ret == 0
+    # All its probabilities are lower by 0.03.
+    assert pytester.runpytest(INT4, "test_it.py", "--kb-baseline=own").ret == 1
+    figure = cases()["test_it[size]"]["metrics"]["size"]
+    assert figure["baseline"] > figure["value"] > 1e5
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -81,6 +81,9 @@ def test_the_line_goes_before_the_environment_and_that_before_the_ini_file(
     assert read_settings(given(ini=ini, device="typed")).device == "typed"
     # What is typed is meant, also where it is nothing.
     assert read_settings(given(ini=ini, device="")).device == ""
+    # A typed baseline goes before a model to compare with that is not typed.
+    ini = {"kb_baseline_model": "m"}
+    assert read_settings(given(ini=ini, baseline="prod")).baseline_model == ""
 
 
 def test_folders_begin_where_pytest_was_called(given, tmp_path):

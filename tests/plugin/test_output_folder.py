@@ -177,6 +177,14 @@ def test_files_of_these_names_that_no_run_wrote_are_left_as_they_are(
     assert path.read_text() == '{"mine": 1}'
 
 
+def test_reports_are_moved_back_if_no_case_ran(pytester, mini_suite, report):
+    mini_suite(ONE)
+    pytester.runpytest(*GATE)
+    before = report()
+    assert pytester.runpytest(*GATE, "-k", "nothing").ret == 5
+    assert report() == before
+
+
 def test_reports_that_cannot_be_moved_are_a_usage_error(tmp_path):
     _reports(tmp_path, "one")
     (tmp_path / "previous").write_text("a file")
