@@ -84,9 +84,7 @@ def test_the_docs_explain_every_rule(rule: Rule) -> None:
     assert f"| `{rule}` |" in DOCS.read_text(encoding="utf-8")
 
 
-STYLE = (
-    Path(pytest_kbrel.__file__).parent / "reports" / "html" / "templates" / "report.css"
-)
+STYLE = Path(pytest_kbrel.__file__).parent / "reports" / "templates" / "report.css"
 REPORT = DOCS.with_name("report.md")
 EVERY_VERDICT = pytest.mark.parametrize(
     "verdict", VERDICTS.values(), ids=lambda verdict: verdict.name
