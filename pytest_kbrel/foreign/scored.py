@@ -186,9 +186,10 @@ def _named(metric: str, names: Iterable[str]) -> bool:
 
 @dataclasses.dataclass(slots=True)
 class _Metric:
-    """What is held of a metric while rows are read: the first row of each id, and its scores."""
+    """What is held of a metric while rows are read: of each id the first row, how it was asked, and its scores."""
 
-    rows: dict[str, Outcome] = dataclasses.field(default_factory=dict)
+    rows: dict[str, tuple[str, str, str, str]] = dataclasses.field(default_factory=dict)
+    asked: dict[str, str] = dataclasses.field(default_factory=dict)
     given: dict[str, list[float]] = dataclasses.field(default_factory=dict)
     higher: bool | None = None
 
@@ -199,26 +200,18 @@ class _Metric:
             # Where rows say both, less is better.
             self.higher = more and self.higher is not False
         asked = _digest(answer.asked)
-        if (row := self.rows.get(id_)) is None:
+        if id_ not in self.rows:
             cluster = (
                 _field(answer, wanted.cluster, "--cluster") if wanted.cluster else ""
             )
-            row = Outcome(
-                fact_id=id_,
-                question=_excerpt(answer.question or answer.id),
-                expected=_excerpt(answer.expected),
-                answer=_excerpt(answer.answer),
-                label="wrong",
-                values=(),
-                prompt_digest=asked,
-                cluster=sys.intern(cluster),
-            )
-        elif asked not in row.prompt_digest.split("+"):
-            asked = "+".join(sorted((*row.prompt_digest.split("+"), asked)))
-            row = dataclasses.replace(row, prompt_digest=asked)
-        self.rows[id_] = row
-        score = answer.scores[metric]
-        self.given.setdefault(id_, []).extend([] if score is None else [score])
+            texts = answer.question or answer.id, answer.expected, answer.answer
+            question, expected, said = map(_excerpt, texts)
+            self.rows[id_] = question, expected, said, sys.intern(cluster)
+            self.asked[id_], self.given[id_] = asked, []
+        elif asked not in (known := self.asked[id_].split("+")):
+            self.asked[id_] = "+".join(sorted((*known, asked)))
+        if (score := answer.scores[metric]) is not None:
+            self.given[id_].append(score)
 
     def scores(self, metric: str, wanted: Wanted) -> Scores:
         """Return the rows as the gates compare them."""
@@ -229,13 +222,18 @@ class _Metric:
         good: tuple[Label, Label] = ("correct", "uninformative")
         for id_, given in self.given.items():
             if given:
-                row, mean = self.rows[id_], fmean(given)
+                question, expected, answer, cluster = self.rows[id_]
+                mean = fmean(given)
                 rows.append(
-                    dataclasses.replace(
-                        row,
-                        answer=row.answer or f"{mean:g}",
-                        label="wrong" if mean != best else good[row.expected == ""],
+                    Outcome(
+                        fact_id=id_,
+                        question=question,
+                        expected=expected,
+                        answer=answer or f"{mean:g}",
+                        label="wrong" if mean != best else good[expected == ""],
                         values=(mean,),
+                        prompt_digest=self.asked[id_],
+                        cluster=cluster,
                     )
                 )
         return Scores(

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign import Wanted, format_of, read_run
-from tests.foreign.conftest import DATE, Compare, samples
+from tests.foreign.conftest import DATE, Compare, samples, write
 
 MADE = Path(__file__).with_name("made")
 ROWS = 30
@@ -86,6 +86,10 @@ def test_instances_that_are_not_those_of_their_aggregate_are_refused(
     for path in (aggregate, instances):
         with pytest.raises(KbrelError, match=r"its sha256 is .*; allowed: 8e61ccafcf"):
             read_run(path, Wanted())
+    row = {"evaluation_id": "e", "evaluation": {"score": 1}}
+    two = ({**row, "sample_id": at, "model_id": f"m{at}"} for at in range(2))
+    with pytest.raises(KbrelError, match="found 2 models: m0, m1; allowed: one"):
+        read_run(Path(write(str(tmp_path / "two.jsonl"), two)), Wanted())
     aggregate.write_text(aggregate.read_text().replace('"sha256"', '"crc"'))
     with pytest.raises(KbrelError, match=r"json: .*crc"):
         read_run(aggregate, Wanted())

@@ -84,6 +84,13 @@ def test_tasks_filters_groups_and_metrics_of_lm_eval(compare: Compare) -> None:
     done = compare(a, samples("other", [1.0] * 50, prompt_hash="another"), DROP)
     assert done.gates == {"t exact_match": "not comparable"}
     assert "50 were asked otherwise, of 50 rows of exact_match" in done.out
+    # A row that stands twice was asked in both ways.
+    twice = (
+        [{"id": at // 2, "acc": 1, "prompt_hash": at % 2 * n} for at in range(80)]
+        for n in (1, 2)
+    )
+    runs = [write(f"{at}.jsonl", rows) for at, rows in enumerate(twice)]
+    assert compare(*runs, DROP).gates == {"all acc": "not comparable"}
 
 
 def test_two_runs_in_one_folder_are_not_taken_for_one(compare: Compare) -> None:

@@ -64,12 +64,11 @@ def run(options: argparse.Namespace) -> int:
 
         write_text(options.html, comparison_html(models), force=options.force)
         written = [f"page written to {options.html}"]
-    document = report_json(models)
     if options.json == STDOUT:
-        print(document, end="")
+        print(report_json(models), end="")
     else:
         if options.json is not None:
-            write_text(options.json, document, force=options.force)
+            write_text(options.json, report_json(models), force=options.force)
         if options.verbose or not models.rows:
             lines = [*verbose_lines(models, width)]
         else:
