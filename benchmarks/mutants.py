@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "pytest_kbrel"
 KEPT = ROOT / ".mutants"
 # Tests beside those of the folder: gates compute the power of a comparison by stats/power.py.
-ALSO = {"stats": ("gates/test_power.py",)}
+ALSO = {"stats": ("gates/test_bounds.py",)}
 NOTICED = ("killed", "timeout")
 FOLDERS = ("stats", "metrics", "gates", "baselines", "probes", "judges")
 

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 RULES = "rules"
 # Who writes distractors where no model does.
 FACTS = "facts"
+# What a report records, in any case or where it is given.
+_RECORDED = (
+    *("model", "model_args", "device", "dtype", "batch_size", "apply_chat_template"),
+    *("judge", "judge_args", "baseline", "baseline_model", "inconclusive"),
+    *("limit", "seed"),
+)
+_RECORDED_IF_GIVEN = ("top_k", "until_decided")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +121,14 @@ class Settings:
         # A shard leaves all to the run that joins it.
         strict = self.inconclusive == "fail" and self.shard is None
         return failing(compared=compared, strict=strict)
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The settings that a report records, as texts; an unset one is empty."""
+        given = filter(lambda name: getattr(self, name), _RECORDED_IF_GIVEN)
+        values = {name: getattr(self, name) for name in (*_RECORDED, *given)}
+        texts = {name: "" if of is None else str(of) for name, of in values.items()}
+        return texts | {"apply_chat_template": str(self.apply_chat_template).lower()}
 
     @property
     def own_specs(self) -> list[Spec]:

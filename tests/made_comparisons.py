@@ -24,7 +24,7 @@ def side_of(name: str, run: Run) -> Side:
 def before(case: CaseResult) -> CaseResult:
     """Return a case with the figures that the baseline had."""
     values = (
-        replace(of, value=of.value if of.baseline is None else of.baseline, delta=None)
+        replace(of, value=of.value if of.baseline is None else of.baseline)
         for of in case.metrics
     )
     return replace(case, metrics=tuple(values), gates=(), lost=(), gained=())

@@ -60,7 +60,6 @@ EMPTY = Fault(change=_content(""))
 NULL = Fault(change=_content(None))
 REFUSAL = Fault(change=_content(None, refusal="I cannot help with that."))
 FILTERED = Fault(change=_content("", finish_reason="content_filter"))
-NO_CHOICES = Fault(change=lambda reply: reply.update(choices=[]))
 
 
 @dataclass(frozen=True)

@@ -48,15 +48,11 @@ def chat(text: Any = "Paris", **more: Any) -> str:
 
 
 class RawServer:
-    """The server. ``parts`` makes of a request's first line what is sent, ``pause`` seconds lie between.
+    """The server. ``parts`` makes of a request's first line what is sent, ``pause`` seconds lie between."""
 
-    ``hello`` False sends without having read a request, as what a client for TLS would meet.
-    """
-
-    def __init__(self, parts: Parts, *, pause: float = 0.0, hello: bool = True) -> None:
-        self.parts, self.pause, self.hello = parts, pause, hello
+    def __init__(self, parts: Parts, *, pause: float = 0.0) -> None:
+        self.parts, self.pause = parts, pause
         self.requests: list[str] = []
-        self.headers: list[dict[str, str]] = []
         self.sent = 0
         self._ended = threading.Event()
 
@@ -98,19 +94,16 @@ class RawServer:
 def _handler(server: RawServer) -> type[socketserver.StreamRequestHandler]:
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
-            request = ""
-            if server.hello:
-                first = self.rfile.readline().decode().split()
-                if len(first) < 2:
-                    return
-                headers: dict[str, str] = {}
-                while line := self.rfile.readline().decode().strip():
-                    name, _, value = line.partition(":")
-                    headers[name.lower()] = value.strip()
-                self.rfile.read(int(headers.get("content-length", "0")))
-                request = " ".join(first[:2])
-                server.requests.append(request)
-                server.headers.append(headers)
+            first = self.rfile.readline().decode().split()
+            if len(first) < 2:
+                return
+            length = 0
+            while line := self.rfile.readline().decode().strip():
+                name, _, value = line.partition(":")
+                length = int(value) if name.lower() == "content-length" else length
+            self.rfile.read(length)
+            request = " ".join(first[:2])
+            server.requests.append(request)
             server.send_to(self.connection, request)
 
     return Handler

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from pytest_kbrel.baselines import write_baseline
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import Run, Shard
-from pytest_kbrel.reports import sha256_of, view
+from pytest_kbrel.reports import sha256_of
+from pytest_kbrel.reports.view import View
 from pytest_kbrel.session import run_builder
 from pytest_kbrel.session.case_asker import CaseAsker
 from pytest_kbrel.session.merge import merge
@@ -161,7 +162,7 @@ def levels(root: Path, *folders: str) -> dict[object, int]:
         return {"exit": -1}
     found: dict[object, int] = {
         "exit": -run.exit_status,
-        "run": RANKS.get(view.verdict(run), 0),
+        "run": RANKS.get(View(run).verdict, 0),
     }
     for case in run.cases:
         found[case.id] = RANKS.get(case.verdict, 0)

@@ -41,9 +41,9 @@ def test_the_wheel_carries_suites_checkpoints_baseline_schemas_and_licence(wheel
         "pytest_kbrel/cli/workflow.yml",
         "pytest_kbrel/suites/suite.schema.json",
         "pytest_kbrel/reports/report.schema.json",
-        "pytest_kbrel/reports/html/templates/report.html.j2",
-        "pytest_kbrel/reports/html/templates/report.css",
-        "pytest_kbrel/reports/html/templates/page.js",
+        "pytest_kbrel/reports/templates/report.html.j2",
+        "pytest_kbrel/reports/templates/report.css",
+        "pytest_kbrel/reports/templates/page.js",
         "pytest_kbrel/py.typed",
     ):
         assert needed in names

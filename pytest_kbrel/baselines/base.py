@@ -105,7 +105,7 @@ AnsweredCase = tuple[str, str, Table, tuple[tuple[str, str], ...]]
 
 
 def session_baseline(
-    model: Fingerprint,
+    model: Fingerprint | None,
     cases: Iterable[AnsweredCase],
     *,
     judge: str,

@@ -169,39 +169,23 @@ def _table(entry: dict[str, Any]) -> Table:
         raise ValueError(
             f"{entry['case']} has values that are no numbers from {-_LARGEST:g} to {_LARGEST:g}"
         )
-    texts = {name: _each(entry.get(name, ""), n) for name in _TEXTS}
-    if "cluster" not in entry:
-        # In runs of before there were any it is that of the expected answer.
-        folded = [str(expected).casefold() for expected in texts["expected"]]
-        texts["cluster"] = [f"object:{name}" if name else "" for name in folded]
+    texts = {name: map(str, _each(entry.get(name, ""), n)) for name in _TEXTS}
     others = _each(entry.get("others") or [()] * n, n)
-    top = _each(entry.get("top") or [()] * n, n)
-    rows = zip(
-        facts,
-        _each([_WORDS[letter] for letter in entry["labels"]], n),
-        _each([str(answer) for answer in entry["answers"]], n),
-        _digests(entry["asked"], n),
-        strict=True,
-    )
+    cells = {
+        **texts,
+        "fact_id": facts,
+        "label": _each([_WORDS[letter] for letter in entry["labels"]], n),
+        "answer": _each([str(answer) for answer in entry["answers"]], n),
+        "prompt_digest": _digests(entry["asked"], n),
+        "values": zip(*values, strict=True) if values else [()] * n,
+        "truncated": map(bool, _each(entry.get("truncated", ""), n)),
+        "others": (tuple(map(_read_reply, replies)) for replies in others),
+        "top": map(_top, _each(entry.get("top") or [()] * n, n)),
+    }
+    rows = zip(*cells.values(), strict=True)
     return Table(
         columns=columns,
-        rows=tuple(
-            Outcome(
-                fact_id=fact,
-                question=str(texts["question"][at]),
-                expected=str(texts["expected"][at]),
-                answer=answer,
-                label=label,
-                values=tuple(column[at] for column in values),
-                prompt_digest=digest,
-                truncated=bool(texts["truncated"][at]),
-                rule=str(texts["rule"][at]),
-                cluster=str(texts["cluster"][at]),
-                others=tuple(map(_read_reply, others[at])),
-                top=_top(top[at]),
-            )
-            for at, (fact, label, answer, digest) in enumerate(rows)
-        ),
+        rows=tuple(Outcome(**dict(zip(cells, row, strict=True))) for row in rows),
     )
 
 

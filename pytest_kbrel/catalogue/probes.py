@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-from pytest_kbrel.bounds import COUNT, DISTRACTORS, NEW_TOKENS, Bounds
+from pytest_kbrel import bounds
+from pytest_kbrel.bounds import COUNT, Bounds
 from pytest_kbrel.catalogue.metrics import (
     OVERALL_METRICS,
     SLICE_METRICS,
@@ -29,6 +30,7 @@ from pytest_kbrel.records import (
     ReliabilitySettings,
     record,
 )
+from pytest_kbrel.resources import tsv_rows
 
 # What a probe's slices are: the relations of a suite, the popularity buckets of its domains, the facts' own
 # groups, or known and unseen knowledge in each prompt setting.
@@ -36,7 +38,6 @@ Slicing = Literal["relation", "bucket", "group", "knowledge"]
 KINDS: tuple[Literal["known", "unseen"], ...] = ("known", "unseen")
 # The first one is that of slices whose names have no setting.
 PROMPTS = ("auto", "zero-shot", "few-shot", "four-shot", "four-shot-2", "chat")
-SLICE_BY = ("none", "answer_type", "dataset")
 # The most popular tenth of a domain's head; the other buckets share out all facts.
 TOP10 = "top10"
 
@@ -156,29 +157,26 @@ class Probe:
         return tuple(name for kind in self.kinds for name in self.headline[kind])
 
 
-_STYLE = Setting(
-    help="Whether examples stand in the prompt's text or are earlier turns of a conversation.",
-    options=("text", "turns"),
-)
-_WORDINGS = Setting(
-    help="In how many wordings each fact is asked: its question, its other ones, its relation's other frames.",
-)
+# Plain settings and texts, by probe and key, in the order of reports.
+_OPTIONS: dict[str, dict[str, Setting]] = {}
+_WORDING: dict[str, dict[str, str]] = {}
+for _probe, _key, _words, _bounds, _plain, _about in tsv_rows("catalogue/settings.tsv"):
+    if _probe.endswith(" wording"):
+        _WORDING.setdefault(_probe.split()[0], {})[_key] = _about
+        continue
+    _OPTIONS.setdefault(_probe, {})[_key] = Setting(
+        help=_about,
+        options=tuple(_words.split()),
+        plain=tuple(_plain.split()),
+        bounds=getattr(bounds, _bounds or "COUNT"),
+    )
 # These depend on the order of single answers, and not on a fact's mean over its wordings.
 _ONE_WORDING = dict.fromkeys(
     ("auroc", "ece", "accuracy_at_80", "accuracy_at_50"), ("wordings", 1)
 )
-# What stands around a question; texts with places to fill in, or of more lines.
-_AROUND = {
-    "system": "The system message.",
-    "answer_cue": "What stands behind a question, on a line of its own.",
-    "stop": "The texts at which an answer ends; an empty list: none.",
-}
 _QUESTION: Places = (("question",), ())
 _EXAMPLES: Places = (("question",), ("examples",))
 _SCORES = ("rules", "em", "f1", "rouge_l")
-
-
-_NEW_TOKENS = Setting(help="Longest answer in tokens.", bounds=NEW_TOKENS)
 
 
 MONITOR = Probe(
@@ -195,31 +193,8 @@ MONITOR = Probe(
         ("monitor", "accuracy_std"),
         ("monitor", "monitor_ablated"),
     ),
-    options={
-        "variant": Setting(
-            help="definition: the paper's formulas, every fact. published: as the authors' script does it.",
-            options=("definition", "published"),
-        ),
-        "negatives": Setting(
-            help="M, the number of misleading contexts a fact; fewer where the relation has fewer objects.",
-        ),
-        "max_new_tokens": _NEW_TOKENS,
-        "formats": Setting(
-            help="Questions only, or word prediction and fact checking of the relation's statements as well.",
-            options=("questions", "all"),
-        ),
-        "study": Setting(
-            help="The cells MONITOR needs, or all frames after all contexts, with the cost of both counted.",
-            options=("monitor", "full"),
-        ),
-        "ablation": Setting(
-            help="How many frames monitor_ablated is computed over, the first one among them.",
-        ),
-    },
-    wording={
-        "prompt": "The text around a frame, with {question}; default: the frame alone.",
-        **_AROUND,
-    },
+    options=_OPTIONS["monitor"],
+    wording=_WORDING["monitor"],
     places={"prompt": _QUESTION},
     cue="",
     chunk=1024,
@@ -251,20 +226,8 @@ HEAD_TO_TAIL = Probe(
         for name in ("accuracy", "hallucination")
         for score in _SCORES
     ),
-    options={
-        "bucket_by": Setting(
-            help="Subjects within a relation or a domain by popularity, or predicates within a domain.",
-            options=("relation", "domain", "predicate"),
-        ),
-        "example_style": _STYLE,
-        "wordings": _WORDINGS,
-        "max_new_tokens": _NEW_TOKENS,
-    },
-    wording={
-        "prompt": "Which examples are shown, the text with {examples} and {question}, or both; auto: chat "
-        "under a chat template, few-shot without.",
-        **_AROUND,
-    },
+    options=_OPTIONS["head_to_tail"],
+    wording=_WORDING["head_to_tail"],
     places={"prompt": _EXAMPLES},
     prompts=("auto", "few-shot", "zero-shot", "in-domain", "concise", "chat"),
     chunk=16384,
@@ -294,39 +257,8 @@ RELIABILITY = Probe(
         "unseen": ("ur", "c_wrong", "iur"),
     },
     pairs=(("ncr", "ur"), ("nccr", "iur"), ("c_correct", "c_wrong")),
-    options={
-        "slice_by": Setting(
-            help="Whether slices are made by the answers' type or by the facts' dataset as well.",
-            options=SLICE_BY,
-        ),
-        "choices": Setting(
-            help="K, the number of multiple-choice questions a fact.",
-        ),
-        "distractors": Setting(
-            help="How many wrong objects the questions draw their three from.",
-            bounds=DISTRACTORS,
-        ),
-        "distractors_from": Setting(
-            help="Who writes the wrong options: facts, or the spec of a model such as openai/NAME.",
-            plain=("facts",),
-        ),
-        "retrieval": Setting(
-            help="What finds what is most alike: tfidf, or an encoder: hf/PATH, openai/NAME.",
-            plain=("tfidf",),
-        ),
-        "example_style": _STYLE,
-        "wordings": _WORDINGS,
-        "controls": Setting(
-            help="counted: controls that ask nothing. asked: the subject-shuffled one as well.",
-            options=("counted", "asked"),
-        ),
-        "max_new_tokens": _NEW_TOKENS,
-    },
-    wording={
-        "prompt": "The text around a question, with {examples} and {question}.",
-        "choice_prompt": "The text of a multiple-choice question, with {examples}, {question} and {options}.",
-        **_AROUND,
-    },
+    options=_OPTIONS["reliability"],
+    wording=_WORDING["reliability"],
     places={
         "prompt": _EXAMPLES,
         "choice_prompt": (("question", "options"), ("examples",)),

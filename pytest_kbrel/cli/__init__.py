@@ -34,19 +34,15 @@ from pytest_kbrel.printing import printable
 _BROKEN_PIPE = 128 + 13
 
 
-class _WrongCallError(Exception):
-    """What argparse found wrong with a call, and the parser of the subcommand that found it."""
-
-    def __init__(self, parser: argparse.ArgumentParser, message: str) -> None:
-        super().__init__(message)
-        self.parser = parser
-
-
 class _Parser(argparse.ArgumentParser):
-    """A parser, of a subcommand too, whose errors :func:`main` reports."""
+    """A parser, of a subcommand too, whose errors are a JSON document as well where one is wanted."""
+
+    in_json = False
 
     def error(self, message: str) -> NoReturn:
-        raise _WrongCallError(self, message)
+        if _Parser.in_json:
+            print_document({"error": message})
+        super().error(message)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,12 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given:
         parser.print_help()
         return 0
-    try:
-        options = parser.parse_args(given)
-    except _WrongCallError as wrong:
-        if "--json" in given:
-            print_document({"error": str(wrong)})
-        argparse.ArgumentParser.error(wrong.parser, str(wrong))
+    _Parser.in_json = "--json" in given
+    options = parser.parse_args(given)
     try:
         status = int(options.run(options))
         sys.stdout.flush()

@@ -39,7 +39,7 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.reports.comment import comment_markdown
+    from pytest_kbrel.reports.markdown import comment_markdown
     from pytest_kbrel.reports.recorded import read_run
 
     run = read_run(options.report)

@@ -62,17 +62,17 @@ def _objects(lines: Iterator[bytes]) -> Iterator[Mapping[str, Any]]:
 def _cells(lines: Iterator[bytes]) -> Iterator[Mapping[str, Any]]:
     header = next(lines, b"").decode("utf-8-sig")
     text = itertools.chain([header], (line.decode("utf-8") for line in lines))
-    delimiter = max(_DELIMITERS, key=header.count)
-    reader = csv.reader(text, delimiter=delimiter, strict=True)
-    names = next(reader, [])
+    reader = csv.DictReader(
+        text, delimiter=max(_DELIMITERS, key=header.count), strict=True
+    )
+    names = reader.fieldnames or []
     if twice := sorted(name for name in set(names) if names.count(name) > 1):
         raise ValueError(f"found the column {twice[0]!r} twice; allowed: once")
-    for cells in filter(None, reader):
-        if len(cells) != len(names):
-            raise ValueError(
-                f"found {len(cells)} cells; allowed: {len(names)}, as in the header"
-            )
-        yield dict(zip(names, cells, strict=True))
+    for row in reader:
+        # What is too much stands below None, and what lacks is None.
+        if None in row or None in row.values():
+            raise ValueError(f"found more or fewer cells; allowed: {len(names)} a row")
+        yield row
 
 
 def json_object(path: Path) -> dict[str, Any]:

@@ -40,11 +40,11 @@ class Wanted:
     """
 
     id: str = ""
-    metrics: tuple[str, ...] = ()
-    lower: tuple[str, ...] = ()
+    metrics: Sequence[str] = ()
+    lower: Sequence[str] = ()
     group: str = ""
     cluster: str = ""
-    pool: tuple[str, ...] = ()
+    pool: Sequence[str] = ()
 
 
 @record

@@ -155,7 +155,9 @@ def _with_clusters(case: Case, table: Table) -> Table:
     """Return the table whose rows know the cluster of their facts."""
     clusters = {fact.id: fact.cluster(case.cluster) for fact in case.facts}
     rows = (
-        dataclasses.replace(row, cluster=clusters.get(row.fact_id) or row.cluster)
+        dataclasses.replace(row, cluster=clusters[row.fact_id])
+        if clusters.get(row.fact_id)
+        else row
         for row in table.rows
     )
     return Table(columns=table.columns, rows=tuple(rows))
@@ -324,20 +326,14 @@ def _judged(
     ``paired`` are the cases with those of the baseline, ``None`` where it lacks one.
     """
     tables = [case.table for case in cases]
-    pairings = [of for of in paired if of is not None]
-    missing = [of.id for of, pair in zip(cases, paired, strict=True) if pair is None]
-    published = comparison.published(result)
-    if comparison.paper:
-        over = f" over the same {len(cases)} cases" if result.aggregate else ""
-        missing = [] if published else [f"{result.id}{over}"]
-    pairings = [] if missing else pairings
+    pairings = [] if None in paired else [of for of in paired if of]
     another = comparison.another_tokenizer
     churn = churn_of(pairings, another_tokenizer=another)
     measure = functools.partial(
         measure_figures,
         figures,
         comparisons=comparison.comparisons,
-        published=published,
+        published=comparison.published(result),
         paper=comparison.paper,
         looks=result.looks,
     )
@@ -345,7 +341,7 @@ def _judged(
         measure(tables, pairings),
         changes=change_figures(churn, pairings),
         no_tokens=without_tokens(pairings, another_tokenizer=another),
-        obstacle=comparison.obstacle(cases, pairings, missing)
+        obstacle=comparison.obstacle(result, cases, paired)
         or (_stopped(cases) if result.aggregate else None),
     )
     results = decide(gates, measurement)

@@ -109,24 +109,27 @@ class Comparison:
 
     def obstacle(
         self,
+        of: CaseResult,
         cases: Sequence[CaseResult],
-        pairings: Sequence[Pairing],
-        missing: Sequence[str],
+        paired: Sequence[Pairing | None],
     ) -> Obstacle | None:
         """Return what stands in the way of comparing, as verdict and reason; ``None`` when nothing does.
 
-        ``cases`` are those measured, one or the members of an aggregate, and ``missing`` the ids of those
-        that the baseline does not have.
+        ``cases`` are what ``of`` is over, or itself alone, and ``paired`` each with that of the baseline.
         """
         if self.baseline is None:
             return (
                 "no baseline",
                 "no baseline was given to compare with; allowed: --kb-baseline=NAME or PATH",
             )
-        if missing and self.paper:
-            return "no baseline", f"{self.paper} has no figures of {', '.join(missing)}"
-        if missing:
-            others = ", ".join(self.baseline.other_suites(cases[0].suite))
+        missing = [
+            case.id for case, pair in zip(cases, paired, strict=True) if not pair
+        ]
+        if self.paper and self.published(of) is None:
+            over = f" over the same {len(cases)} cases" if of.aggregate else ""
+            return "no baseline", f"{self.paper} has no figures of {of.id}{over}"
+        if missing and not self.paper:
+            others = ", ".join(self.baseline.other_suites(of.suite))
             renamed = f" (it has the suite files {others})" if others else ""
             return "no baseline", (
                 f"the baseline has no case {', '.join(missing)}{renamed}: bless a run of all suites anew"
@@ -136,10 +139,8 @@ class Comparison:
                 f"candidate and baseline differ in {'; '.join(differing)}; "
                 "allowed: a baseline that shares these with the candidate"
             )
-        if self.paper:
-            return None
-        for case, pairing in zip(cases, pairings, strict=True):
-            if why := not_comparable(pairing, self.another_tokenizer):
+        for case, pairing in zip(cases, paired, strict=True):
+            if pairing and (why := not_comparable(pairing, self.another_tokenizer)):
                 return "not comparable", (
                     f"{case.id}: {why}; allowed: what the baseline was asked, or bless a run that was asked this"
                 )

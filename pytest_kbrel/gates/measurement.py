@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
@@ -187,20 +188,31 @@ def measure_figures(
     ``comparisons`` is the number of cases that compare. ``published`` is what a ``paper`` prints of these
     figures; nothing is paired then. ``looks`` are those of a case that may stop early.
     """
-    alpha = stats.sidak(comparisons)
-    printed = (
-        {}
-        if published is None
-        else {figure.name: figure for figure in published.figures}
-    )
+    printed = {} if published is None else {of.name: of for of in published.figures}
+    before = [pairing.baseline for pairing in pairings]
     unchanged = list(map(_is_unchanged, pairings))
+    measured = []
+    for figure in figures:
+        own = figure.estimate(tables)
+        value = MetricValue(
+            name=figure.name,
+            better=figure.better,
+            value=own.value,
+            low=own.low,
+            high=own.high,
+            n=figure.count(tables),
+            note=figure.undefined if own.value is None else own.note,
+        )
+        one = Measured(
+            figure=figure, value=value, alpha=stats.sidak(comparisons), looks=looks
+        )
+        if figure.name in printed:
+            one = _unpaired(one, own, printed[figure.name])
+        elif pairings and figure.is_in(before):
+            one = _paired(one, pairings, unchanged)
+        measured.append(one)
     return Measurement(
-        figures=tuple(
-            _unpaired(figure, tables, printed[figure.name], alpha)
-            if figure.name in printed
-            else _measured(figure, tables, pairings, unchanged, alpha, looks)
-            for figure in figures
-        ),
+        figures=tuple(measured),
         pairings=tuple(pairings),
         paper=paper,
         comparisons=comparisons,
@@ -222,24 +234,20 @@ def pair(
     """
     ours = {row.fact_id: row for row in candidate.rows}
     theirs = {row.fact_id: row for row in baseline.rows}
-    common = sorted(ours.keys() & theirs.keys())
-    same = [
-        fact
-        for fact in common
-        if ours[fact].prompt_digest == theirs[fact].prompt_digest
-    ]
+    asked = tuple(
+        (fact, ours[fact].prompt_digest, theirs[fact].prompt_digest)
+        for fact in sorted(ours.keys() & theirs.keys())
+    )
+    same = [fact for fact, mine, given in asked if mine == given]
     old = Table(columns=baseline.columns, rows=tuple(theirs[fact] for fact in same))
     new = Table(columns=candidate.columns, rows=tuple(ours[fact] for fact in same))
     return Pairing(
         candidate=new if exact else _rounded(new, old),
         baseline=old,
-        differing=tuple(sorted(set(common) - set(same))),
+        differing=tuple(fact for fact, mine, given in asked if mine != given),
         added=tuple(sorted(ours.keys() - theirs.keys())),
         unasked=tuple(sorted(theirs.keys() - ours.keys())),
-        asked=tuple(
-            (fact, ours[fact].prompt_digest, theirs[fact].prompt_digest)
-            for fact in common
-        ),
+        asked=asked,
         settings=tuple(settings),
         exact=exact,
     )
@@ -266,52 +274,36 @@ def _rounded(new: Table, old: Table) -> Table:
     return Table(columns=new.columns, rows=tuple(map(row, new.rows, old.rows)))
 
 
-def _value(
-    figure: Figure, tables: Sequence[Table], estimate: stats.Estimate
-) -> MetricValue:
-    return MetricValue(
-        name=figure.name,
-        better=figure.better,
-        value=estimate.value,
-        low=estimate.low,
-        high=estimate.high,
-        n=figure.count(tables),
-        note=figure.undefined if estimate.value is None else estimate.note,
-    )
-
-
 def _compared(
-    figure: Figure,
-    value: MetricValue,
-    baseline: float | None,
-    difference: stats.Difference,
-    alpha: float,
-) -> MetricValue:
-    """Return a value with its difference from the baseline, and the drop that would be found."""
-    delta, drop = difference.estimate, stats.detectable(difference, 0.0, alpha)
-    return dataclasses.replace(
-        value,
-        baseline=baseline,
+    measured: Measured, before: float | None, difference: stats.Difference, **more: Any
+) -> Measured:
+    """Return a figure with its difference from the baseline, and the drop that would be found.
+
+    ``more`` are other fields of its value.
+    """
+    delta, drop = difference.estimate, stats.detectable(difference, 0.0, measured.alpha)
+    value = dataclasses.replace(
+        measured.value,
+        baseline=before,
         delta=delta.value,
         delta_low=delta.low,
         delta_high=delta.high,
         p=difference.p,
-        mde=None if drop is None or drop > figure.span else drop,
+        mde=None if drop is None or drop > measured.figure.span else drop,
+        **more,
     )
+    return dataclasses.replace(measured, value=value, difference=difference)
 
 
 def _unpaired(
-    figure: Figure, tables: Sequence[Table], published: PublishedFigure, alpha: float
+    measured: Measured, own: stats.Estimate, published: PublishedFigure
 ) -> Measured:
-    own, low, high = figure.estimate(tables), published.value, published.value
+    figure, low, high = measured.figure, published.value, published.value
     if published.n:
         low, high = stats.wilson(published.value * published.n, published.n)
     printed = stats.Estimate(value=published.value, low=low, high=high)
     difference = stats.unpaired_difference(
         own, printed, better=figure.better, bounds=figure.bounds
-    )
-    value = _compared(
-        figure, _value(figure, tables, own), published.value, difference, alpha
     )
 
     def contrast(share: float) -> stats.Difference:
@@ -320,77 +312,56 @@ def _unpaired(
             terms = [(-share, own), (1.0, printed)]
         return stats.unpaired_contrast(terms)
 
-    return Measured(
-        figure=figure,
-        value=dataclasses.replace(value, unpaired=True),
-        difference=difference,
-        published=published,
-        alpha=alpha,
-        contrast=contrast,
-    )
+    compared = _compared(measured, published.value, difference, unpaired=True)
+    return dataclasses.replace(compared, published=published, contrast=contrast)
 
 
-def _measured(
-    figure: Figure,
-    tables: Sequence[Table],
-    pairings: Sequence[Pairing],
-    unchanged: Sequence[bool],
-    alpha: float,
-    looks: Looks | None,
+def _paired(
+    measured: Measured, pairings: Sequence[Pairing], unchanged: Sequence[bool]
 ) -> Measured:
-    value = _value(figure, tables, figure.estimate(tables))
-    before = [pairing.baseline for pairing in pairings]
-    if not pairings or not figure.is_in(before):
-        return Measured(figure=figure, value=value)
+    figure, value = measured.figure, measured.value
+    tables = [pairing.baseline for pairing in pairings]
+    before = figure.value(tables)
     if figure.of_rows is not None:
-        return Measured(figure=figure, value=_moved(figure, value, pairings))
-    comparison = comparison_of(figure, pairings, looks)
+        # Of its distance from the baseline's nothing says how sure it is.
+        after = figure.value([pairing.candidate for pairing in pairings])
+        delta = None if after is None or before is None else after - before
+        paired = sum(len(table.rows) for table in tables)
+        value = dataclasses.replace(value, baseline=before, delta=delta, paired=paired)
+        return dataclasses.replace(measured, value=value)
+    comparison = comparison_of(figure, pairings, measured.looks)
     difference = stats.paired_difference(comparison)
-    delta = difference.estimate
     members = [member for member, _ in figure.columns]
     named = {name for _, names in figure.columns for name in names}
-    facts = {row.fact_id for member in members for row in before[member].rows}
+    facts = {row.fact_id for member in members for row in tables[member].rows}
     same = (
         len(facts) >= stats.FEWEST_UNLOST
         and all(unchanged[member] for member in members)
         and named.isdisjoint(PROBABILITIES)
     )
-    if same and delta.note == stats.UNCHANGED:
-        delta = dataclasses.replace(delta, note=IDENTICAL)
-        difference = dataclasses.replace(difference, estimate=delta)
-    notes = (value.note, _delta_note(figure, delta, value, before))
-    clustered = difference.clustered
-    compared = dataclasses.replace(
-        _compared(figure, value, figure.value(before), difference, alpha),
-        paired=delta.n,
-        design_effect=None if clustered is None else clustered.design_effect,
-        clusters=None if clustered is None else clustered.effective,
+    estimate, clustered = difference.estimate, difference.clustered
+    if same and estimate.note == stats.UNCHANGED:
+        estimate = dataclasses.replace(estimate, note=IDENTICAL)
+        difference = dataclasses.replace(difference, estimate=estimate)
+    notes = value.note, _delta_note(figure, estimate, value, before)
+    compared = _compared(
+        measured,
+        before,
+        difference,
+        paired=estimate.n,
+        design_effect=clustered and clustered.design_effect,
+        clusters=clustered and clustered.effective,
         note="; ".join(dict.fromkeys(filter(None, notes))),
     )
     unasked = {fact for member in members for fact in pairings[member].unasked}
-    return Measured(
-        figure=figure,
-        value=compared,
-        difference=difference,
+    return dataclasses.replace(
+        compared,
         unasked=len(unasked),
         identical=same,
-        alpha=alpha,
-        looks=looks,
         contrast=lambda share: stats.paired_difference(
             dataclasses.replace(comparison, share=share)
         ),
     )
-
-
-def _moved(
-    figure: Figure, value: MetricValue, pairings: Sequence[Pairing]
-) -> MetricValue:
-    """Return a value with its distance from the baseline's, of which nothing says how sure it is."""
-    before = figure.value([pairing.baseline for pairing in pairings])
-    after = figure.value([pairing.candidate for pairing in pairings])
-    delta = None if after is None or before is None else after - before
-    paired = sum(len(pairing.baseline.rows) for pairing in pairings)
-    return dataclasses.replace(value, baseline=before, delta=delta, paired=paired)
 
 
 def _is_unchanged(pairing: Pairing) -> bool:
@@ -416,7 +387,7 @@ def _is_unchanged(pairing: Pairing) -> bool:
 
 
 def _delta_note(
-    figure: Figure, delta: stats.Estimate, value: MetricValue, before: Sequence[Table]
+    figure: Figure, delta: stats.Estimate, value: MetricValue, before: float | None
 ) -> str:
     if delta.value is not None:
         return delta.note
@@ -424,5 +395,5 @@ def _delta_note(
         return ""
     if not delta.n:
         return "no fact in common with the baseline"
-    where = "baseline" if figure.value(before) is None else "paired facts"
+    where = "baseline" if before is None else "paired facts"
     return f"{where}: {figure.undefined}"

@@ -29,8 +29,6 @@ _MONTH_OF = {
     for number, name in enumerate(_MONTHS, start=1)
     for form in (name, name[:3])
 } | {"sept": 9}
-# Countries of one language that name the months in another way.
-_VARIANTS = {"ar": ("ar_SY", "ar_MA", "ar_TN"), "de": ("de_AT",), "pt": ("pt_PT",)}
 DIGIT = re.compile(r"\d")
 _STAMP = re.compile(r"[+]?(\d{4}-\d\d-\d\d)T00:00:00Z?")
 _YEAR_FIRST = re.compile(r"(?<![\d.-])(\d{4})([-/.])(\d\d?)\2(\d\d?)(?![\d-])")
@@ -151,25 +149,22 @@ def calendar_of(language: str) -> Calendar:
     from babel import Locale, UnknownLocaleError
 
     try:
-        locales = [
-            Locale.parse(code) for code in (language, *_VARIANTS.get(language, ()))
-        ]
+        locale = Locale.parse(language)
     except (UnknownLocaleError, ValueError):
         return Calendar({}, None, day_first=False)
     months = {
         name.rstrip("."): _MONTHS[number - 1]
-        for locale in locales
         for form in ("format", "stand-alone")
         for width in ("abbreviated", "wide")
         for number, name in locale.months[form][width].items()
         if len(name) > 1 and not name.rstrip("月").isdecimal()
     }
-    eras = {str(locales[0].eras[width].get(0, "")) for width in ("wide", "abbreviated")}
+    eras = {str(locale.eras[width].get(0, "")) for width in ("wide", "abbreviated")}
     names = "|".join(
         r"\s*".join(map(re.escape, name.replace(".", ". ").split()))
         for name in sorted(eras - {""}, key=len, reverse=True)
     )
-    pattern = str(locales[0].date_formats["short"].pattern)
+    pattern = str(locale.date_formats["short"].pattern)
     return Calendar(
         months=months,
         era=re.compile(

@@ -30,10 +30,11 @@ _FEW_FRAMES = "the relation has no more frames than the ablation takes"
 
 
 def pfd(anchor: npt.ArrayLike, frames: npt.ArrayLike) -> float:
-    """Return the prompt-framing degree of one fact (eq. 1), 0..1.
+    """Return the prompt-framing degree of one fact (eq. 1), 0..1, or its interference-relevance degree (eq. 2).
 
     ``anchor`` holds the primary anchor's token probabilities, shape (L,); ``frames`` those of the same tokens
-    in each frame without context, shape (R, L). Raises ``ValueError`` on other shapes.
+    in each frame without context, shape (R, L), or after each wrong context. Raises ``ValueError`` on other
+    shapes.
     """
     primary = np.asarray(anchor, dtype=float)
     foreign = np.asarray(frames, dtype=float)
@@ -43,14 +44,6 @@ def pfd(anchor: npt.ArrayLike, frames: npt.ArrayLike) -> float:
             f"found {primary.shape} and {foreign.shape}"
         )
     return float(np.abs(foreign - primary).mean())
-
-
-def ird(anchor: npt.ArrayLike, negatives: npt.ArrayLike) -> float:
-    """Return the interference-relevance degree of one fact (eq. 2), 0..1.
-
-    As :func:`pfd`, with the probabilities after each of M wrong contexts, shape (M, L).
-    """
-    return pfd(anchor, negatives)
 
 
 def degree(pfd: float, ird: float) -> float:

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pytest_kbrel.catalogue.rules import GATE_RULES, family_size
+from pytest_kbrel.evaluation.stub_run import columns_of
 from pytest_kbrel.gates import part_result
 from pytest_kbrel.gates.figures import Figure, figures_of, figures_over, pooled_figures
 from pytest_kbrel.gates.rules import FEW_CLUSTERS
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.planning.requests import columns_of
 from pytest_kbrel.probes.wordings import count_of
 from pytest_kbrel.records import (
     AggregateCase,
@@ -42,7 +42,7 @@ WORDING_CORRELATION = 0.2
 
 @record
 class GatePower:
-    """The power of one gate over ``n`` facts, each asked in ``wordings`` at least.
+    """The power of one gate over ``n`` facts.
 
     ``is_planned`` says that the gate compares a rate fact by fact. ``drop`` is then the smallest one that is
     found with 80 % power, if :data:`DISCORDANT` of the facts change; ``None`` where not even the loss of all
@@ -57,7 +57,6 @@ class GatePower:
     n: int
     is_planned: bool = False
     drop: float | None = None
-    wordings: int = 1
 
 
 def power_of_gates(
@@ -119,7 +118,6 @@ def _power(
         rule=gate.rule,
         bound=gate.bound,
         n=len({fact.id for member in members for fact in member.facts}),
-        wordings=min(map(count_of, members)),
     )
     # What a share of the baseline's value is, only the baseline knows.
     if (
@@ -138,8 +136,9 @@ def _power(
     effective = n**2 / sum(size**2 for size in Counter(clusters).values())
     drop = None
     if df is not None and effective >= FEW_CLUSTERS:
+        wordings = min(map(count_of, members))
         # Of the variance of a fact's change so much is left when its wordings are averaged.
-        left = WORDING_CORRELATION + (1 - WORDING_CORRELATION) / power.wordings
+        left = WORDING_CORRELATION + (1 - WORDING_CORRELATION) / wordings
         changed = Difference(
             estimate=Estimate(),
             flips=Flips(n=n, down=round(DISCORDANT * left * n), up=0, both=0),

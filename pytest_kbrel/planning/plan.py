@@ -14,12 +14,12 @@ from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation.model_pool import helper_spec, no_probabilities, role_of
+from pytest_kbrel.evaluation.stub_run import Scenario, asks_of, sampled, whole
 from pytest_kbrel.models.base import Spec
 from pytest_kbrel.models.cache.measurements import last_rates
 from pytest_kbrel.models.registry import BACKENDS
 from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.planning.gate_power import GatePower, power_of_gates
-from pytest_kbrel.planning.requests import Scenario, asks_of, sampled, whole
 from pytest_kbrel.records import BASELINE, Case, Request, ScoreRequest, Suite, record
 from pytest_kbrel.settings import Settings
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from pytest_kbrel.catalogue.rules import GATE_RULES
+from pytest_kbrel.evaluation.stub_run import SAMPLED
 from pytest_kbrel.models.token_counting import CHARACTERS
 from pytest_kbrel.planning.gate_power import DISCORDANT, GatePower
 from pytest_kbrel.planning.plan import Plan, PlannedModel, Range
-from pytest_kbrel.planning.requests import SAMPLED
 from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import Case
+from pytest_kbrel.reports.cases import case_title
 from pytest_kbrel.reports.formatting import one_line
-from pytest_kbrel.reports.view import case_title
 from pytest_kbrel.stats import sidak
 
 _DETAILS = "add -v for each slice, exact tokens and what each gate can find"

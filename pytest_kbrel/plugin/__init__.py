@@ -29,6 +29,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "kb(probe): a case of a knowledge suite (pytest-kbrel)"
     )
+    # bitsandbytes says it of every product, thousands of times in a run.
+    config.addinivalue_line(
+        "filterwarnings", "ignore:MatMul8bitLt. inputs will be cast:UserWarning"
+    )
     config.pluginmanager.register(fixtures, "kbrel-fixtures")
     options.take_further_runs(config)
     if hasattr(config, "workerinput"):
@@ -113,10 +117,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Register the run in the cache if it uses models, before the controller takes the lock."""
     config = session.config
     # With a plan and the like there is no controller, and a worker is never a part of these.
-    if hasattr(config, "workerinput") or config.pluginmanager.hasplugin(
-        "kbrel-recorder"
+    runs = config.pluginmanager.hasplugin("kbrel-recorder")
+    if (runs or hasattr(config, "workerinput")) and any(
+        map(fixtures.uses_model, session.items)
     ):
-        fixtures.register_run(session)
+        fixtures.register_run(config)
 
 
 def pytest_report_header(config: pytest.Config) -> str | list[str]:

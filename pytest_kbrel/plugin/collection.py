@@ -98,9 +98,7 @@ class SuiteFile(pytest.Module):
                 for warning in suite.warnings:
                     self.warn(KbrelWarning(printable(f"{self.nodeid}: {warning}")))
             except KbrelWarning as error:
-                raise self.CollectError(
-                    f"{error} (a warning that -W or filterwarnings makes an error)"
-                ) from None
+                raise self.CollectError(f"{error} (-W makes it an error)") from None
 
 
 class UnprintableName(SuiteFile):

@@ -263,7 +263,7 @@ def _asked(
     case: Case, facts: Sequence[Fact], chats: bool, counter: TokenCounter
 ) -> dict[str, str]:
     """Return how some of these facts of a case will be asked, by fact id; nothing where it is not known yet."""
-    from pytest_kbrel.planning.requests import prompt_digests
+    from pytest_kbrel.evaluation.stub_run import prompt_digests
     from pytest_kbrel.probes import part_of
 
     settings = case.settings

@@ -53,10 +53,10 @@ from pytest_kbrel.records import (
     Run,
 )
 from pytest_kbrel.reports import add_to_job_page
+from pytest_kbrel.reports.cases import case_title
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.reports.junit import case_properties, suite_properties
 from pytest_kbrel.reports.phrases import INTERRUPTED, STOPPED, UNCOLLECTED
-from pytest_kbrel.reports.view import case_title
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.session.run_builder import (
     SessionResults,
@@ -454,7 +454,7 @@ class Recorder:
 
     def expected_requests(self) -> tuple[Mapping[str, int], Mapping[str, str]]:
         """Return the requests, at most, and titles of the cases, by node id; empty before collection."""
-        from pytest_kbrel.planning.requests import requests_of
+        from pytest_kbrel.evaluation.stub_run import requests_of
 
         models, shard = 2 if self._settings.baseline_model else 1, self._settings.shard
         asked = {

@@ -24,8 +24,6 @@ results_key = pytest.StashKey["list[CaseResult]"]()
 runner_key = pytest.StashKey["CaseRunner"]()
 # Of an item that is run to ask cases of its suite ahead, and not to decide its own.
 ahead_key = pytest.StashKey[bool]()
-# Of a process whose model cannot be used: the test whose report says why.
-_explained_key = pytest.StashKey[str]()
 
 
 @pytest.fixture(scope="session")
@@ -38,14 +36,13 @@ def _kb_runner(request: pytest.FixtureRequest) -> Iterator[CaseRunner]:
     from pytest_kbrel.plugin.settings import read_settings
     from pytest_kbrel.plugin.worker import CaseRunner
 
+    config = request.config
     # A test may request its fixtures only while it runs.
-    _register_run(request.config)
-    if (
-        recorder := request.config.pluginmanager.getplugin("kbrel-recorder")
-    ) is not None:
+    register_run(config)
+    if (recorder := config.pluginmanager.getplugin("kbrel-recorder")) is not None:
         recorder.mark_active()
-    runner = CaseRunner(request.session, read_settings(request.config))
-    request.config.stash[runner_key] = runner
+    runner = CaseRunner(request.session, read_settings(config))
+    config.stash[runner_key] = runner
     yield runner
     runner.close()
 
@@ -197,9 +194,7 @@ def attach(
         # What an item without results was asked is told with the next one's.
         news = runner.pool.news() if results else News()
         if report.failed and runner.pool.unusable:
-            why = replace_surrogates(runner.pool.unusable)
-            report.kbrel_unusable = why  # type: ignore[attr-defined]
-            _explain_once(report, item.config, why)
+            report.kbrel_unusable = replace_surrogates(runner.pool.unusable)  # type: ignore[attr-defined]
     if report.when == "call":
         _explain_test(report, call)
     # xdist transports unknown attributes of a report, and execnet no records.
@@ -223,33 +218,13 @@ def _explain_test(report: pytest.TestReport, call: pytest.CallInfo[None]) -> Non
     report.kbrel_asserted = is_assertion  # type: ignore[attr-defined]
 
 
-def _explain_once(report: pytest.TestReport, config: pytest.Config, why: str) -> None:
-    """Replace why the model cannot be used by the name of the test that says so, in all but the first report.
-
-    pytest raises the one error of a session's fixture in each test that requests it.
-    """
-    from pytest_kbrel.printing import printable
-
-    if report.longreprtext.strip() != printable(why):
-        return
-    first = config.stash.setdefault(_explained_key, report.nodeid)
-    if first != report.nodeid:
-        report.kbrel_why = why  # type: ignore[attr-defined]
-        report.longrepr = printable(f"the model cannot be used: {first} says why")
-
-
 def uses_model(item: pytest.Item) -> bool:
     """Return True if an item, or a fixture of it, uses a model."""
     return "_kb_runner" in getattr(item, "fixturenames", ()) and is_active(item.config)
 
 
-def register_run(session: pytest.Session) -> None:
-    """Register the run in the cache if an item of this process uses a model."""
-    if any(map(uses_model, session.items)):
-        _register_run(session.config)
-
-
-def _register_run(config: pytest.Config) -> None:
+def register_run(config: pytest.Config) -> None:
+    """Register the run in the cache, if it has one."""
     from pytest_kbrel.evaluation.model_pool import run_lock
     from pytest_kbrel.plugin.settings import read_settings
 

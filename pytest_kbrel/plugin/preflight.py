@@ -90,17 +90,13 @@ def check(config: pytest.Config, settings: Settings) -> Baseline | None:
     return baseline
 
 
-def _check_model(config: pytest.Config, settings: Settings) -> None:
-    if "" in settings.specs:
-        check_spec(settings.specs[""].get())
-
-
-def _check_baseline_model(config: pytest.Config, settings: Settings) -> None:
-    if settings.from_run is None:
-        try:
-            check_spec(settings.specs[BASELINE].get())
-        except KbrelError as error:
-            raise pytest.UsageError(f"--kb-baseline-model: {error}") from None
+def _check_models(config: pytest.Config, settings: Settings) -> None:
+    for to, prefix in ("", ""), (BASELINE, "--kb-baseline-model: "):
+        if settings.from_run is None and to in settings.specs:
+            try:
+                check_spec(settings.specs[to].get())
+            except KbrelError as error:
+                raise pytest.UsageError(f"{prefix}{error}") from None
 
 
 def _check_target(config: pytest.Config, settings: Settings) -> None:
@@ -298,8 +294,7 @@ def _check_args(settings: Settings, cases: Iterable[Case]) -> None:
 
 # What else is checked of a setting that is given; a ``ValueError`` is one of its own.
 _CHECKS: Mapping[str, Callable[[pytest.Config, Settings], None]] = {
-    "model": _check_model,
-    "baseline_model": _check_baseline_model,
+    "model": _check_models,
     "baseline_update": _check_target,
     "judge": _check_judge,
     "top_k": _check_top_k,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Sequence
 
 import pytest
 
 from pytest_kbrel.plugin.options import FLAGS, is_explicit
 from pytest_kbrel.records import UNMEASURED, Run, is_published
-from pytest_kbrel.reports import PAGE, phrases, view
+from pytest_kbrel.reports import PAGE, phrases
 from pytest_kbrel.reports.terminal import terminal_lines
+from pytest_kbrel.reports.view import View
 from pytest_kbrel.settings import Settings
 
 
@@ -46,7 +46,8 @@ def next_steps(
     words = ["pytest", *config.invocation_params.args]
 
     def command(more: str = "") -> str:
-        return " ".join([*_variables(config), _typed(words, more)])
+        added = [more] if more and more not in words else []
+        return " ".join([*_variables(config), shlex.join([*words, *added])])
 
     # A command that blesses would bless again.
     repeats = not settings.baseline_update
@@ -55,21 +56,15 @@ def next_steps(
         case.verdict in settings.failing and not case.waived for case in run.cases
     )
     steps = []
-    # --lf would leave out what was not run.
-    unread, interrupted = (
-        phrases.is_uncollected(run),
-        run.exit_status == pytest.ExitCode.INTERRUPTED,
-    )
-    if interrupted and not unread:
+    if phrases.is_uncollected(run):
+        # --lf would leave out what was not run.
+        failed = False
+    elif run.exit_status == pytest.ExitCode.INTERRUPTED:
+        failed = False
         what = "run again" if settings.use_cache is None else "go on"
         steps.append((what, command()))
     # --lf is a flag of pytest's cache plugin, which -p no:cacheprovider switches off.
-    if (
-        asks
-        and failed
-        and not (interrupted or unread)
-        and config.pluginmanager.hasplugin("lfplugin")
-    ):
+    if asks and failed and config.pluginmanager.hasplugin("lfplugin"):
         steps.append(("rerun the failed", command("--lf")))
     # What cannot be compared is no model to bless in the other's place.
     unfit = {"not comparable", *UNMEASURED}
@@ -77,11 +72,8 @@ def next_steps(
     partial = not run.complete or settings.until_decided
     if asks and not (undecided or partial or is_published(run.baseline)):
         name = "" if settings.baseline else "=NAME"
-        what = (
-            "bless this run"
-            if view.verdict(run) in ("pass", "no baseline")
-            else "bless it anyway"
-        )
+        is_good = View(run).verdict in ("pass", "no baseline")
+        what = "bless this run" if is_good else "bless it anyway"
         steps.append((what, command(f"--kb-baseline-update{name}")))
     if repeats and config.get_verbosity() == 0:
         steps.append(("all tables", command("-v")))
@@ -98,11 +90,3 @@ def _variables(config: pytest.Config) -> list[str]:
     names = [flag.environment for flag in FLAGS if not is_explicit(config, flag.name)]
     given = [name for name in names if os.environ.get(name)]
     return [f"{name}={shlex.quote(os.environ[name])}" for name in given]
-
-
-def _typed(words: Sequence[str], more: str = "") -> str:
-    """Return words as they are typed, with ``more`` among the flags unless it is one of them."""
-    # Behind -- there are no flags.
-    at = words.index("--") if "--" in words else len(words)
-    added = [more] if more and more not in words[:at] else []
-    return shlex.join([*words[:at], *added, *words[at:]])

@@ -1,6 +1,6 @@
 """A report folder: the names of its files, and where an earlier one is.
 
-Each report is a function of a finished ``Run`` in a module of its own. They format; nothing is computed here.
+``view.View`` has what all reports say of a finished ``Run``; templates lay it out, and nothing is computed.
 """
 
 from __future__ import annotations

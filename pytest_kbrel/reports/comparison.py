@@ -9,7 +9,8 @@ from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import CaseResult, Correlation, Run, record
-from pytest_kbrel.reports import phrases, reasons, view
+from pytest_kbrel.reports import phrases, reasons
+from pytest_kbrel.reports.cases import metric
 from pytest_kbrel.reports.changes import changed_facts
 
 # What stands in the place of a verdict where a model was not asked a case that another one was.
@@ -105,7 +106,7 @@ class CaseRow:
 
     def values(self, name: str) -> tuple[float | None, ...]:
         """Return the value of a figure in each model."""
-        values = (view.metric(case, name) if case else None for case in self.results)
+        values = (metric(case, name) if case else None for case in self.results)
         return tuple(value.value if value else None for value in values)
 
     @property
@@ -127,13 +128,13 @@ class CaseRow:
 class Scatter:
     """Two figures of the models within a case or a group of slices, with both coefficients of correlation.
 
-    ``points`` are (number of a model from 1, x, y); ``whole`` says that all slices of a probe, or all in one
+    ``figures`` are those of each model, by its number from 1; ``whole`` says that all slices of a probe, or all in one
     prompt setting, are behind them.
     """
 
     within: str
     whole: bool
-    points: tuple[tuple[int, float, float], ...]
+    figures: Mapping[int, Mapping[str, float | None]]
     pearson: Correlation
     spearman: Correlation
 

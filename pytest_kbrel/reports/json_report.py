@@ -19,13 +19,10 @@ from pytest_kbrel.reports import (
     phrases,
     runs_beside,
     sha256_of,
-    view,
 )
-from pytest_kbrel.reports.changes import (
-    Part,
-    changed_facts,
-    changes_headline,
-)
+from pytest_kbrel.reports.cases import ordered, verdict_counts
+from pytest_kbrel.reports.changes import Part
+from pytest_kbrel.reports.view import View, named_apart
 from pytest_kbrel.serialization import fields_of, to_wire
 from pytest_kbrel.untrusted import read_json
 
@@ -48,7 +45,8 @@ def report_dict(run: Run) -> dict[str, Any]:
     Raises ``ValueError`` where a number is NaN or infinite.
     """
     kinds: tuple[CaseKind, ...] = (*PROBES, "pooled")
-    moved = changed_facts(run)
+    view = View(run)
+    moved = view.changed
     report = {
         "schema_version": SCHEMA_VERSION,
         "kbrel_version": run.kbrel_version,
@@ -63,12 +61,12 @@ def report_dict(run: Run) -> dict[str, Any]:
         "comparisons": _comparisons(run),
         "environment": dict(sorted(run.environment)),
         "settings": dict(sorted(run.settings)),
-        "cases": [case_wire(case) for case in view.ordered(run)],
+        "cases": [case_wire(case) for case in ordered(run)],
         "aggregates": {
             kind: dict(
-                view.named_apart(
+                named_apart(
                     (value.name, case, value.value)
-                    for case in view.aggregates(run)
+                    for case in view.aggregates
                     if case.probe == kind
                     for value in case.metrics
                 )
@@ -77,15 +75,15 @@ def report_dict(run: Run) -> dict[str, Any]:
         },
         "correlations": run.correlations,
         "summary": {
-            "verdict": view.verdict(run),
-            **view.verdict_counts(run),
+            "verdict": view.verdict,
+            **verdict_counts(run),
             "waived": sum(phrases.is_waived(case, run) for case in run.cases),
             "facts_lost": len(moved.lost),
             "facts_gained": len(moved.gained),
             "by_bucket": _by_name(moved.buckets),
             "by_relation": _by_name(moved.relations),
             "worst_relations": [part.name for part in moved.worst],
-            "headline": changes_headline(run),
+            "headline": view.changes,
         },
         "exit_status": run.exit_status,
         "complete": run.complete,
@@ -159,29 +157,31 @@ def read_report(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         folder = path.parent if path.name == REPORT else path
         hint = "" if folder.is_dir() else nearest(folder.name, runs_beside(folder))
-        raise KbrelError(
-            f"{path}: there is no such report{earlier_note(path)}{hint}"
-        ) from None
+        why = f"there is no such report{earlier_note(path)}{hint}"
+        raise KbrelError(f"{path}: {why}") from None
     except OSError as error:
         raise KbrelError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise KbrelError(f"{path}: is not JSON: {error}") from None
     if not isinstance(report, dict):
-        raise KbrelError(
-            f"{path}: a report is a JSON object, found {type(report).__name__}"
-        )
-    version = report.get("schema_version")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise KbrelError(
-            f"{path}: is no report of pytest-kbrel: schema_version is {version!r}, needed is a number from 1"
-        )
-    if version > SCHEMA_VERSION:
-        raise KbrelError(
-            f"{path}: has schema_version {version}, this pytest-kbrel reads up to {SCHEMA_VERSION}: upgrade"
-        )
+        kind = type(report).__name__
+        raise KbrelError(f"{path}: a report is a JSON object, found {kind}")
+    version, why = report.get("schema_version"), ""
     missing = [key for key in schema()["required"] if key not in report]
-    if missing:
-        raise KbrelError(f"{path}: is no whole report: {', '.join(missing)} missing")
+    if type(version) is not int or version < 1:
+        why = (
+            f"is no report of pytest-kbrel: schema_version is {version!r}, needed is a "
+            "number from 1"
+        )
+    elif version > SCHEMA_VERSION:
+        why = (
+            f"has schema_version {version}, this pytest-kbrel reads up to "
+            f"{SCHEMA_VERSION}: upgrade"
+        )
+    elif missing:
+        why = f"is no whole report: {', '.join(missing)} missing"
+    if why:
+        raise KbrelError(f"{path}: {why}")
     return report
 
 

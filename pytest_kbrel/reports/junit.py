@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from xml.etree.ElementTree import Element, SubElement, tostring
+from xml.etree.ElementTree import Element, SubElement
 
 from pytest_kbrel.outputs import new_file
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Judgement, Run
-from pytest_kbrel.reports import phrases, view
-from pytest_kbrel.reports.changes import changes_headline
+from pytest_kbrel.reports import phrases
+from pytest_kbrel.reports.cases import ordered, relation_title, verdict_counts
 from pytest_kbrel.reports.formatting import number, one_line
+from pytest_kbrel.reports.rendering import filled
 from pytest_kbrel.reports.terminal import failure_text
+from pytest_kbrel.reports.view import View, key_figures, named_apart
 
 # With what the names of our properties begin.
 PREFIX = "kb_"
@@ -37,32 +39,33 @@ def case_properties(result: CaseResult) -> list[tuple[str, str]]:
     Of a gate against a baseline the corrected p value that decides, of responses what is noteworthy, of facts
     without a partner how many there are; and the waiver, where there is one.
     """
-    properties = [("verdict", result.verdict), ("n", str(result.n))]
-    if result.label:
-        relation = view.relation_title(result.slice, result.label)
-        properties.append(("relation", relation))
-    properties += [
-        (value.name, number(value.value, 4))
-        for value in view.key_figures(result)
-        if value.value is not None
-    ]
-    if result.lost or result.gained:
-        properties.append(("facts_lost", str(len(result.lost))))
-        properties.append(("facts_gained", str(len(result.gained))))
-    properties += [
-        (f"{gate.metric}_{gate.rule}_p_sidak", number(gate.p_sidak, 4))
-        for gate in result.gates
-        if gate.p_sidak is not None
-    ]
-    properties += [
-        (f"integrity_{share.name}", phrases.share_text(share))
-        for share in phrases.noteworthy(result)
-    ]
-    properties.append(("facts_unmatched", phrases.unmatched(result.unmatched)))
-    if (waiver := result.waiver) is not None:
-        terms = f"until {waiver.expires} by {waiver.owner}: {waiver.reason}"
-        properties.append(("waiver", terms))
-    return _named(properties)
+    waiver, changed = result.waiver, result.lost or result.gained
+    terms = waiver and f"until {waiver.expires} by {waiver.owner}: {waiver.reason}"
+    relation = result.label and relation_title(result.slice, result.label)
+    return _named(
+        [
+            ("verdict", result.verdict),
+            ("n", str(result.n)),
+            ("relation", relation),
+            *((value.name, _figure(value.value)) for value in key_figures(result)),
+            ("facts_lost", str(len(result.lost)) if changed else ""),
+            ("facts_gained", str(len(result.gained)) if changed else ""),
+            *(
+                (f"{gate.metric}_{gate.rule}_p_sidak", _figure(gate.p_sidak))
+                for gate in result.gates
+            ),
+            *(
+                (f"integrity_{share.name}", phrases.share_text(share))
+                for share in phrases.noteworthy(result)
+            ),
+            ("facts_unmatched", phrases.unmatched(result.unmatched)),
+            ("waiver", terms or ""),
+        ]
+    )
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else number(value, 4)
 
 
 def _named(properties: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -79,36 +82,35 @@ def suite_properties(run: Run) -> list[tuple[str, str]]:
 
     Those figures are the key metrics of each aggregate, and the correlations over slices.
     """
-    model = run.model
+    model, view = run.model, View(run)
     # pytest writes no testcase for those that were not run.
-    stopped = view.verdict_counts(run)["not run"]
-    overall = view.named_apart(
+    stopped = verdict_counts(run)["not run"]
+    overall = named_apart(
         (f"{case.probe}_{case.slice}_{value.name}", case, value.value)
-        for case in view.aggregates(run)
-        for value in view.key_figures(case)
+        for case in view.aggregates
+        for value in key_figures(case)
         if value.value is not None
     )
-    correlations = (
-        (f"correlation_{one.x}_{one.y}_{one.method}{end}", number(figure, 4))
-        for pair in view.correlation_pairs(run)
-        for one in pair
-        for end, figure in (("", one.r), ("_p", one.p))
-    )
+    pairs = [one for pair in view.correlations for one in pair]
     return _named(
         [
             ("version", run.kbrel_version),
-            ("verdict", view.verdict(run)),
+            ("verdict", view.verdict),
             ("model", model.title if model else ""),
             ("weights", model.weights_digest if model else ""),
             ("dtype", model.dtype if model else ""),
             ("baseline", run.baseline),
-            ("facts", changes_headline(run)),
+            ("facts", view.changes),
             ("differences", "; ".join(run.differences)),
-            ("not_run", str(stopped) if stopped else ""),
+            ("not_run", str(stopped or "")),
             ("shard", str(run.shard.shard) if run.shard else ""),
             ("recorded", run.recorded),
-            *((name, number(value, 4)) for name, value in overall),
-            *correlations,
+            *((name, _figure(value)) for name, value in overall),
+            *(
+                (f"correlation_{one.x}_{one.y}_{one.method}{end}", _figure(figure))
+                for one in pairs
+                for end, figure in (("", one.r), ("_p", one.p))
+            ),
         ]
     )
 
@@ -135,12 +137,6 @@ def move_properties(testcase: Element) -> None:
         output.text = "".join(lines) + (output.text or "")
 
 
-def _add_properties(parent: Element, properties: Sequence[tuple[str, str]]) -> None:
-    holder = SubElement(parent, "properties")
-    for name, value in properties:
-        SubElement(holder, "property", name=name, value=value)
-
-
 def write_junit(
     run: Run,
     path: Path,
@@ -150,32 +146,30 @@ def write_junit(
     as_properties: bool,
 ) -> None:
     """Write the cases of a run as pytest's ``--junitxml`` has them; ``failing`` verdicts are failures."""
-    root = Element("testsuites", name="pytest tests")
-    suite = SubElement(root, "testsuite", name="pytest")
-    _add_properties(suite, suite_properties(run))
-    cases = view.ordered(run)
-    for case in cases:
-        testcase = SubElement(
-            suite,
-            "testcase",
-            classname=xml_text(case.suite.replace("/", "."), 0),
-            name=xml_text(case.id, 0),
-            time=f"{case.duration:.3f}",
-        )
-        _add_properties(testcase, case_properties(case))
+    cases = []
+    for case in ordered(run):
+        failure = skipped = ""
         if case.waiver is not None and case.waived:
-            reason = xml_text(phrases.waiver_reason(case.waiver))
-            SubElement(testcase, "skipped", type="pytest.xfail", message=reason)
+            skipped = phrases.waiver_reason(case.waiver)
         elif case.verdict in failing:
-            text = failure_text(case, baseline_name=baseline_name)
-            lines = [xml_text(line) for line in text.splitlines()]
-            SubElement(testcase, "failure", message=lines[0]).text = "\n".join(lines)
-        if not as_properties:
-            move_properties(testcase)
-    for name, tag in (("failures", "failure"), ("skipped", "skipped")):
-        suite.set(name, str(len(suite.findall(f"testcase/{tag}"))))
-    suite.set("errors", "0")
-    suite.set("tests", str(len(cases)))
-    suite.set("time", f"{sum(case.duration for case in cases):.3f}")
+            failure = failure_text(case, baseline_name=baseline_name)
+        told = {
+            "suite": xml_text(case.suite.replace("/", "."), 0),
+            "name": xml_text(case.id, 0),
+            "seconds": case.duration,
+            "figures": case_properties(case),
+            "skipped": xml_text(skipped),
+            "failure": list(map(xml_text, failure.splitlines())),
+        }
+        cases.append(told)
+    text = filled(
+        "junit.xml.j2",
+        {
+            "cases": cases,
+            "of_run": suite_properties(run),
+            "seconds": sum(case.duration for case in run.cases),
+            "as_properties": as_properties,
+        },
+    )
     with new_file(path, force=True) as stream:
-        stream.buffer.write(tostring(root, encoding="utf-8", xml_declaration=True))
+        stream.write(text)

@@ -19,6 +19,13 @@ from pytest_kbrel.records import (
     Waiver,
     unsupported_languages,
 )
+from pytest_kbrel.reports.cases import (
+    is_blessed,
+    metric,
+    names,
+    reused,
+    slices,
+)
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
@@ -28,13 +35,6 @@ from pytest_kbrel.reports.formatting import (
     p_value,
     signed,
     with_interval,
-)
-from pytest_kbrel.reports.view import (
-    is_blessed,
-    metric,
-    names,
-    reused,
-    slices,
 )
 
 # From this part of what is allowed on, a reader should know of a share that breaks no limit yet.
@@ -113,11 +113,10 @@ def unsure(value: MetricValue) -> str:
 
 def moved(value: MetricValue) -> str:
     """Return a difference to the baseline with its interval: ``-0.071 [-0.111, -0.031]``."""
-    text = signed(value.delta)
     # An equals sign says it all where no outcome changed.
-    if value.delta or value.delta_low or value.delta_high:
-        text = f"{text} {difference(value.delta_low, value.delta_high)}"
-    return text.rstrip()
+    changed = value.delta or value.delta_low or value.delta_high
+    ends = difference(value.delta_low, value.delta_high) if changed else ""
+    return f"{signed(value.delta)} {ends}".rstrip()
 
 
 def observed(gate: GateResult) -> str:
@@ -304,9 +303,8 @@ def case_notes(case: CaseResult, most: int) -> Iterator[str]:
 
 def partial_note(run: Run) -> str:
     """Return a note that the run is partial; empty where it is not, or a problem says so already."""
-    if run.complete or run.shard is not None or is_uncollected(run):
-        return ""
-    if {STOPPED, INTERRUPTED} & set(run.problems):
+    is_said = is_uncollected(run) or {STOPPED, INTERRUPTED} & set(run.problems)
+    if run.complete or run.shard is not None or is_said:
         return ""
     return "partial run: not every case of its suites was selected and soundly decided"
 
@@ -413,12 +411,10 @@ def _unread(run: Run) -> Iterator[str]:
     ]
     if shares:
         worst, name = max(shares)
-        more = (
-            f", {len(shares) - 1} more above {100 * UNREAD:g} %" if shares[1:] else ""
-        )
+        more = f", {len(shares) - 1} more above {100 * UNREAD:g} %"
         yield (
             f"choices_unread: of the replies to multiple-choice questions {100 * worst:.0f} % pick no option "
-            f"({name}{more}); they count as another answer"
+            f"({name}{more if shares[1:] else ''}); they count as another answer"
         )
 
 

@@ -7,7 +7,8 @@ import re
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import CaseResult, GateResult, Run
-from pytest_kbrel.reports import phrases, view
+from pytest_kbrel.reports import phrases
+from pytest_kbrel.reports.cases import metric, not_passed
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
@@ -32,7 +33,7 @@ def gate_reason(case: CaseResult, gate: GateResult) -> str:
     is allowed says what is sure: ``UR 0.867 to 0.000, allowed 0.9, surely above 0.45``.
     """
     value, rule, name = (
-        view.metric(case, gate.metric),
+        metric(case, gate.metric),
         GATE_RULES[gate.rule],
         metric_title(gate.metric),
     )
@@ -111,7 +112,7 @@ def deciding(run: Run) -> tuple[CaseResult, ...]:
     Those that a waiver excuses follow the others. Of one verdict, a slice precedes figures over several, and
     the case that missed its bound by more precedes the others.
     """
-    unsettled = [case for case in view.not_passed(run) if case.verdict != "not run"]
+    unsettled = [case for case in not_passed(run) if case.verdict != "not run"]
     return tuple(
         sorted(unsettled, key=lambda case: (phrases.is_waived(case, run), *_rank(case)))
     )

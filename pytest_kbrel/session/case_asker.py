@@ -75,8 +75,7 @@ class CaseAsker:
         self.units: Mapping[str, Sequence[Unit]] = {}
         # The case that was asked last, and what it was asked with.
         self._last_prepared: tuple[Case, Case] | None = None
-        # What is compared with what, by suite.
-        self._comparisons: dict[str, Comparison] = {}
+        self.comparison = functools.cache(self._comparison)
 
     def baseline(self) -> Baseline | None:
         """Return the baseline, ``None`` without --kb-baseline."""
@@ -299,13 +298,8 @@ class CaseAsker:
         self._last_prepared = case, prepared
         return prepared
 
-    def comparison(self, suite: str) -> Comparison:
-        """Return what the cases of a suite are compared with; a test in Python has no suite."""
-        if suite not in self._comparisons:
-            self._comparisons[suite] = self._comparison(suite)
-        return self._comparisons[suite]
-
     def _comparison(self, suite: str) -> Comparison:
+        """Return what the cases of a suite are compared with; a test in Python has no suite."""
         from pytest_kbrel.gates import Comparison
 
         settings, baseline = self.settings, self.baseline()

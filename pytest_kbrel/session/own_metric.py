@@ -99,7 +99,9 @@ def decide_own(
     pool.check_files()
     with _asking(model, case, ""):
         table, requests = _measured(asker, model, case, facts, metric)
-    base, comparison = NO_TABLE, asker.comparison(case.suite)
+    there = {f"{case.suite}::{case.id}": {fact.id for fact in case.facts}}
+    comparison = dataclasses.replace(asker.comparison(case.suite), facts=there)
+    base = NO_TABLE
     if settings.baseline_model:
         with _asking(model, case, BASELINE):
             base, _ = _measured(asker, model, case, facts, metric)

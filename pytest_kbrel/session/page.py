@@ -19,7 +19,7 @@ from pytest_kbrel.session.outcomes import run_with_outcomes
 
 _RELIABILITY = f"{PUBLISHED}reliable-kb/"
 # The figures over all slices that the paper draws its models by.
-_PUBLISHED_FIGURES = {"ncr", "nccr"}
+_PUBLISHED_FIGURES = {"ncr"}
 
 
 def page_of(run: Run, baseline: Baseline | None, folder: Path) -> str:

@@ -314,7 +314,7 @@ def build_run(
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         model=results.fingerprints.get(""),
         environment=tuple(sorted(_environment(settings, results).items())),
-        settings=tuple(sorted(_settings(settings).items())),
+        settings=tuple(sorted(settings.texts.items())),
         cases=with_family([cases[nodeid] for nodeid in sorted(cases)]),
         baseline=settings.compared_with
         if settings.shard is None
@@ -470,33 +470,3 @@ def _versions() -> dict[str, str]:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
     return versions
-
-
-def _settings(settings: Settings) -> dict[str, str]:
-    """Return the settings that the report records, as texts; an unset one is empty."""
-    names = (
-        "model",
-        "model_args",
-        "device",
-        "dtype",
-        "batch_size",
-        "judge",
-        "judge_args",
-        "baseline",
-        "baseline_model",
-        "inconclusive",
-        "limit",
-        "seed",
-        "top_k",
-        "until_decided",
-    )
-    values = {name: getattr(settings, name) for name in names}
-    texts = {name: "" if of is None else str(of) for name, of in values.items()}
-    for name in ("top_k", "until_decided"):
-        # What not all runs have is only recorded where it is given.
-        if not values[name]:
-            del texts[name]
-    return {
-        **texts,
-        "apply_chat_template": str(settings.apply_chat_template).lower(),
-    }

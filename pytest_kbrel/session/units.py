@@ -11,8 +11,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation.stub_run import cost_of
 from pytest_kbrel.models.cache.store import Lock
-from pytest_kbrel.planning.requests import cost_of
 from pytest_kbrel.probes import chunk_size
 from pytest_kbrel.probes.base import ProbeResult
 from pytest_kbrel.records import Case, Shard, facts_asked, record

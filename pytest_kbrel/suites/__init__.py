@@ -57,7 +57,7 @@ def load_suite(
         aggregates,
         path=path,
         today=today,
-        facts=lambda: cases.fact_ids(written, world),
+        facts={*world.locations, *(fact.id for case in made for fact in case.facts)},
     )
     return Suite(
         name=written.name,

@@ -101,18 +101,6 @@ def probe_cases(
     return with_examples_and_controls(written, chosen, groups, cases, world)
 
 
-def fact_ids(written: WrittenSuite, world: World) -> set[str]:
-    """Return the ids of all facts that the suite may ask under its own seed, whatever the limits."""
-    ids = set(world.locations)
-    own = dataclasses.replace(world, seed=written.seed)
-    for probe in written.probes:
-        # No line of the facts files has those that are made.
-        if probe.probe.slicing == "knowledge":
-            groups = reliability_groups(probe, own)
-            ids |= {fact.id for facts in groups.values() for fact in facts}
-    return ids
-
-
 def _case(
     written: WrittenProbe,
     part: WrittenSlice,

@@ -121,7 +121,7 @@ def bucket_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, 
         ]
         scores = {fact.id: fact.popularity for fact in facts}
         if by == "predicate":
-            of_relation = _of_predicates(facts, world, written)
+            of_relation = _of_predicates(facts, world)
             scores = {fact.id: of_relation[fact.relation] for fact in facts}
             shared = buckets(list(of_relation.values()))
             of_bucket = dict(zip(of_relation, shared, strict=True))
@@ -171,21 +171,17 @@ def _scopes(facts: Sequence[Fact], by: str) -> list[list[Fact]]:
     return list(scopes.values())
 
 
-def _of_predicates(
-    facts: Sequence[Fact], world: World, written: WrittenProbe
-) -> dict[str, float]:
-    """Return the popularity of each relation of a domain (section 3.3): its own, or its number of facts."""
+def _of_predicates(facts: Sequence[Fact], world: World) -> dict[str, float]:
+    """Return the popularity of each relation of a domain (section 3.3): its number of facts.
+
+    Where all of them state one, it is their own.
+    """
     counted = Counter(fact.relation for fact in facts)
     stated = {name: world.relations[name].popularity for name in counted}
     own = {name: value for name, value in stated.items() if value is not None}
-    lacking = [name for name in counted if name not in own]
-    if own and lacking:
-        raise written.entry.error(
-            f"bucket_by 'predicate' compares relations: found the 'popularity' of {next(iter(own))!r} and "
-            f"none of {lacking[0]!r}; allowed: that of all relations of a domain, or of none (then their "
-            "facts are counted)"
-        )
-    return own or {name: float(count) for name, count in counted.items()}
+    if len(own) == len(counted):
+        return own
+    return {name: float(count) for name, count in counted.items()}
 
 
 def _top_tenth(

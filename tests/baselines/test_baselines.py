@@ -18,7 +18,7 @@ from pytest_kbrel.baselines.comparability import judge_differences
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import CaseResult, Fingerprint, Run, Table
-from tests.gates.tables import HEAD_TO_TAIL, answers, case, decided, measure, outcome
+from tests.gates.tables import answers, case, decided, measure
 
 MODEL = Fingerprint(
     spec="reference",
@@ -75,23 +75,6 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         assert {
             value.delta for value in measure(result.table, metrics, blessed.table)
         } == {0.0}
-
-
-def test_floats_survive_exactly(tmp_path: Path) -> None:
-    values = (1, 0, 1 / 3, 0.1 + 0.2)
-    table = Table(
-        columns=HEAD_TO_TAIL,
-        rows=tuple(outcome(q, values, "correct") for q in ("b", "a")),
-    )
-    write_baseline(tmp_path / "b", sound(decided(case(), table)))
-    blessed = read_baseline(str(tmp_path / "b"), tmp_path).case(
-        "world.kb.yaml::head_to_tail[world-head]"
-    )
-    assert blessed is not None
-    assert [(row.fact_id, row.values) for row in blessed.table.rows] == [
-        ("a", values),
-        ("b", values),
-    ]
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -27,14 +27,6 @@ def test_collecting_an_imported_suite(pytester):
     assert result.ret == 0
 
 
-def test_a_broken_row_ends_it_and_nothing_is_written(tmp_path, capsys):
-    assert run("qa", QUESTIONS, "--output", tmp_path / "facts.jsonl") == 2
-    error = capsys.readouterr().err
-    assert f"{QUESTIONS}:5: unknown key 'anwsers'" in error
-    assert "did you mean 'answers'?" in error
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_only_the_first_of_many_broken_rows_are_named(tmp_path, capsys):
     source = tmp_path / "q.jsonl"
     source.write_text('{"question": "Who?", "answer": "x"}\n' + "nothing\n" * 7)
@@ -63,20 +55,6 @@ def test_a_file_with_nothing_but_broken_rows(tmp_path, capsys):
         in capsys.readouterr().err
     )
     assert [path.name for path in tmp_path.iterdir()] == ["q.jsonl"]
-
-
-def test_other_files_are_never_replaced_unasked(tmp_path, capsys):
-    output, relations = tmp_path / "facts.jsonl", tmp_path / "relations.yaml"
-    relations.write_text("P1: {label: mine, domain: mine}\n")
-    assert run("fktc", FKTC, "--output", output) == 2
-    assert f"{relations}: exists already" in capsys.readouterr().err
-    assert relations.read_text() == "P1: {label: mine, domain: mine}\n"
-    assert not output.exists()
-    assert run("fktc", FKTC, "--output", output, "--force") == 0
-    assert "P36:" in relations.read_text()
-    output.write_text("mine\n")
-    assert run("fktc", FKTC, "--output", output) == 2
-    assert output.read_text() == "mine\n"
 
 
 @pytest.mark.parametrize(

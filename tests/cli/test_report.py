@@ -26,7 +26,7 @@ from pytest_kbrel.records import (
 from pytest_kbrel.session.page import page_of
 from pytest_kbrel.session.run_builder import write_reports
 from pytest_kbrel.store.lines import to_line
-from tests.reports.conftest import case, metric, rich
+from tests.reports.conftest import rich
 
 COLUMNS = (
     "kept",
@@ -79,6 +79,10 @@ def exchanges(case: str, fact: str) -> list[Exchange]:
                 response=answer,
             )
         )
+    shots = f"One is Asia. On which continent is country {fact[4:]}?"
+    asked = GenerateRequest(prompt=shots, max_new_tokens=9)
+    ask = Ask(fact_id=fact, role="answer", request=asked)
+    lines.append(Exchange(case=case, ask=ask, response=answer))
     ask = Ask(fact_id=fact, role="none:1/answer", request=asked, to="baseline")
     other = Generated(text="said by another model", finish="stop", **shared)  # type: ignore[arg-type]
     return [*lines, Exchange(case=case, ask=ask, response=other)]
@@ -145,6 +149,7 @@ def test_the_page_shows_what_was_asked_about_the_worst_facts(folder: Path) -> No
         "<td>after wrong context 1</td>",
         '<td class="num">0.125</td>',
         "<bdi>said &lt;b&gt; none:0</bdi>",
+        "<td>answer</td><td><bdi>On which continent is country 0?</bdi></td>",
     ):
         assert words in case
     assert "said by another model" not in case
@@ -264,13 +269,3 @@ def test_facts_are_paired_with_those_of_the_baseline(run: Run, tmp_path: Path) -
     alone = page_of(run, None, tmp_path)
     assert line not in alone
     assert 'id="plot-anchors"' in alone
-
-
-def test_figures_over_all_slices_stand_before_the_papers_models(
-    run: Run, tmp_path: Path
-) -> None:
-    values = tuple(metric(name, 0.5) for name in ("ncr", "ur", "nccr", "iur"))
-    overall = case("reliability", "overall", "pass", values, aggregate=True)
-    page = page_of(replace(run, cases=(overall,)), None, tmp_path)
-    assert page.count('class="point paper"') == 2 * 26
-    assert "Gemma 2B" in page

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_kbrel.facts.unseen import (
-    KINDS,
     invent_name,
     make_unseen,
     option_pools,
@@ -74,22 +73,6 @@ def test_training_and_test_names_never_meet(about):
     rng = random.Random(0)
     training = {invent_name(about, rng, training=True) for _ in range(500)}
     assert not training & {invent_name(about, rng) for _ in range(500)}
-
-
-def test_no_question_has_an_answer_before_it_expires_and_all_know_their_type():
-    made = make_unseen(FACTS, count=400, seed=0, as_of=TODAY, expires=EXPIRES)
-    days = {fact.valid_until for fact in made}
-    assert "" in days
-    assert min(days - {""}) > EXPIRES.isoformat()
-    kinds = {kind.slug: kind.answer_type for kind in KINDS}
-    assert all(fact.answer_type == kinds[fact.relation] for fact in made)
-    assert {fact.answer_type for fact in made} == {
-        "number",
-        "person",
-        "time",
-        "location",
-        "other",
-    }
 
 
 DAY = datetime.date(2026, 11, 20)

@@ -55,6 +55,7 @@ def test_a_group_of_lm_eval_is_one_case_with_the_value_that_it_prints(
     flags = (DROP, "--metric=acc")
     cases = compare(*runs, *flags, "--pool=made_all", "--cluster=task").cases
     assert values(cases["made_all"]) == {"acc": (0.75, 0.5417, 72)}
+    assert cases["made_all"]["figures"]["acc"]["clusters"] == pytest.approx(3)
     assert cases["made_all"]["lost"][0]["fact_id"] == "made_all/made_biology/1"
     cases = compare(*runs, *flags, "--pool=made_science").cases
     assert {name: case["figures"]["acc"]["paired"] for name, case in cases.items()} == {
@@ -99,10 +100,7 @@ def test_instances_that_are_not_those_of_their_aggregate_are_refused(
         ),
         (GOOD + "{,}\n" + GOOD, ":31: is no JSON at character 2"),
         (GOOD + row(31).replace("1.0", "1e400"), ":31: found 1e400; allowed: finite"),
-        (GOOD + row(31).replace("1.0", "1" * 5000), ":31: found 1111111111"),
         (GOOD + row(31, acc=1e300), ":31: acc is 1e+300; allowed: from -1e+12 to 1e+1"),
-        (GOOD.encode() + b"\xff\n", ":31: 'utf-8' codec can't decode byte 0xff"),
-        (f'{GOOD}{{"x":{"[" * 500}{"]" * 500}}}\n', ":31: nested more than 100 levels"),
         (GOOD + '{"id": 1}\n', ":31: found no doc_id; allowed: a row of lm_eval"),
         (GOOD + "[1]\n", ":31: found list; allowed: an object a line"),
         (GOOD + row(31).replace("{", '{"acc": 0.0, '), ":31: key 'acc' stands twice"),
@@ -124,9 +122,8 @@ def test_a_damaged_row_is_named_with_its_file_and_line(
     [
         (b'id,score\n1,1\n2,"1\n3,1\n', ":4: cannot be read as CSV: unexpected end of"),
         (b"id,score\n1,inf\n", ":2: score is 'inf'; allowed: a number, true or false"),
-        (b"id,score\n1,1\n2,1e300\n", ":3: score is 1e+300; allowed"),
         (b"id,score\n1,1\n\xe4,1\n", ":3: 'utf-8' codec"),
-        (b"id,score\n1,1\n2\n", ":3: found 1 cells; allowed: 2, as in the header"),
+        (b"id,score\n1,1\n2\n", ":3: found more or fewer cells; allowed: 2 a row"),
         (b"id,id,score\n1,1,1\n", ":1: found the column 'id' twice; allowed: once"),
         (b"name,score\na,1\n", ":2: found no id (id, sample_id"),
         (b"id,points\na,1\n", ":2: found no score (score, correct"),
@@ -217,7 +214,7 @@ def test_inspect_has_tasks_epochs_scorers_and_a_sample_that_failed(
     assert values(cases["biology"])["match"] == (0.8571, 0.5, 7)
     names = ("match", "lengths/letters", "lengths/capital")
     assert set(cases["biology"]["figures"]) == {*names}
-    assert "have several scores" in cases["biology"]["obstacle"]
+    assert "have several of match" in cases["biology"]["obstacle"]
     assert "1 rows of" in cases["biology"]["obstacle"]
     # What ended in an error counts as lost, and two models are not one run.
     for path in sorted(a.glob("*.eval")):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pytest_kbrel.foreign.directions import higher_is_better
 from tests.foreign.conftest import Compare, results, samples, write
 
 ROWS = 200
@@ -42,6 +43,15 @@ def test_rows_are_paired_by_id_and_judged_as_the_gates_of_suites_are(
     assert len(case["lost"]) == lost
 
 
+def test_all_cases_of_all_candidates_are_one_family(compare: Compare) -> None:
+    a, b, c = plain("a"), plain("b", 20), plain("c", 20)
+    one, two = (
+        compare(*runs, DROP).document["paired"][0]["cases"][0]["gates"][0]["p_sidak"]
+        for runs in ((a, b), (a, b, c))
+    )
+    assert two == pytest.approx(1 - (1 - one) ** 2)
+
+
 def test_what_a_row_says_of_answers_is_shown(compare: Compare) -> None:
     about = {"question": "Who?", "answer": "Havana"}
     a = plain("a", question="Who?", answer="unsure", expected="")
@@ -52,24 +62,6 @@ def test_what_a_row_says_of_answers_is_shown(compare: Compare) -> None:
     assert "Who? 1 → Havana (right: Li)" in done.out
     # It is lost and gained by its score, whatever the other run says of it.
     assert "0 lost, 40 gained" in compare("b.jsonl", "a.jsonl", DROP).out
-
-
-def test_rows_of_one_cluster_count_as_fewer(compare: Compare) -> None:
-    for name, lost in (("a", 0), ("b", 12)):
-        rows = (
-            {"id": at, "score": int(at >= lost), "doc": {"page": at // 20}}
-            for at in range(ROWS)
-        )
-        write(f"{name}.jsonl", rows)
-    low = [
-        compare("a.jsonl", "b.jsonl", "--max-drop=0.2", *flag).cases["all"]["figures"][
-            "score"
-        ]["delta_low"]
-        for flag in ((), ("--cluster=doc.page",))
-    ]
-    assert low[1] < low[0]
-    said = "--cluster pag: the row has no such value; allowed: one of id, score, doc"
-    assert said in compare("a.jsonl", "b.jsonl", DROP, "--cluster=pag").err
 
 
 def test_tasks_filters_groups_and_metrics_of_lm_eval(compare: Compare) -> None:
@@ -85,16 +77,13 @@ def test_tasks_filters_groups_and_metrics_of_lm_eval(compare: Compare) -> None:
         "only-a exact_match,strict": "not run",
         "only-b exact_match,strict": "no baseline",
     }
-    done = compare("a", "b", DROP, "--group-by=subject", "--metric=exact_match")
+    done = compare("a", "b", DROP, "--group-by=doc.subject", "--metric=exact_match")
     assert [*done.cases][:2] == ["arc[a]", "arc[b]"]
     assert "found no score named acc" in compare("a", "b", DROP, "--metric=acc").err
-
-
-def test_rows_asked_otherwise_are_not_comparable(compare: Compare) -> None:
-    a = samples("a", [1.0] * 50, prompt_hash="p")
-    done = compare(a, samples("b", [1.0] * 50, prompt_hash="another"), DROP)
+    a = samples("one", [1.0] * 50, prompt_hash="p")
+    done = compare(a, samples("other", [1.0] * 50, prompt_hash="another"), DROP)
     assert done.gates == {"t exact_match": "not comparable"}
-    assert "50 rows are asked otherwise (another prompt, document" in done.out
+    assert "50 were asked otherwise, of 50 rows of exact_match" in done.out
 
 
 def test_two_runs_in_one_folder_are_not_taken_for_one(compare: Compare) -> None:
@@ -144,43 +133,38 @@ def test_a_gate_on_a_metric_that_one_run_lacks_fails_and_no_other(
 
 
 @pytest.mark.parametrize(
-    ("metric", "worse"),
+    ("names", "higher"),
     [
-        *((name, 0.3) for name in ("wer", "word_perplexity", "hallucinationRate")),
-        *((name, -0.3) for name in ("exact_match", "rougeL", "pass@1")),
+        ("exact_match rougeL pass@1 bertscore_f1 mc2,none", True),
+        ("wer word_perplexity hallucinationRate bits_per_byte toxicity_score", False),
+        ("depth hallucination_free brier_skill_score error_detection", None),
     ],
 )
-def test_a_known_metric_knows_which_way_is_better(
-    metric: str, worse: float, compare: Compare
+def test_a_name_tells_which_way_is_better_or_does_not(
+    names: str, higher: bool | None
 ) -> None:
-    for folder, score in (("a", 0.4), ("b", 0.4 + worse)):
-        samples(folder, [score] * 40, metric=metric)
-    done = compare("a", "b", DROP)
-    assert done.gates == {f"t {metric}": "fail"}
-    assert "taken to be" not in done.out
-    assert compare("b", "a", DROP).gates == {f"t {metric}": "pass"}
+    assert {higher_is_better(name) for name in names.split()} == {higher}
 
 
-@pytest.mark.parametrize("metric", ["depth", "hallucination_free", "brier_skill_score"])
-def test_which_way_an_unknown_metric_is_better_is_not_guessed(
-    metric: str, compare: Compare
-) -> None:
-    for folder, score in (("a", 0.4), ("b", 0.7)):
-        samples(folder, [score] * 40, metric=metric)
+def test_which_way_an_unknown_metric_is_better_is_not_guessed(compare: Compare) -> None:
+    for folder, score in (("a", 0.4), ("b", 0.7), ("c", 0.4), ("d", 0.7)):
+        samples(folder, [score] * 40, metric="wer" if folder in "cd" else "depth")
     done = compare("a", "b", DROP)
-    assert done.gates == {f"t {metric}": "inconclusive"}
-    said = f"{metric}: taken to be better the higher it is; allowed: --lower-is-better"
+    assert done.gates == {"t depth": "inconclusive"}
+    said = "depth: taken to be better the higher it is; allowed: --lower-is-better dep"
     assert said in done.out
-    assert f"were less of it better: {metric} rose by 0.300" in done.out
-    key = f"t {metric}"
-    assert compare("b", "a", DROP).gates[key] == "fail"
-    assert compare("a", "a", DROP).gates[key] == "pass"
-    assert compare("a", "b", DROP, f"--lower-is-better={metric}").gates[key] == "fail"
+    assert "were less of it better: depth rose by 0.300" in done.out
+    assert compare("b", "a", DROP).gates == {"t depth": "fail"}
+    assert compare("a", "a", DROP).gates == {"t depth": "pass"}
+    done = compare("a", "b", DROP, "--lower-is-better=depth")
+    assert done.gates == {"t depth": "fail"}
+    assert compare("c", "d", DROP).gates == {"t wer": "fail"}
+    assert "taken to be" not in done.out
     # What one run's results file says is enough; what two say otherwise is not.
-    results("a", higher_is_better={"t": {metric: True}})
-    assert compare("a", "b", DROP).gates[key] == "pass"
-    results("b", higher_is_better={"t": {metric: False}})
-    assert compare("a", "b", DROP).gates[key] == "inconclusive"
+    results("a", higher_is_better={"t": {"depth": True}})
+    assert compare("a", "b", DROP).gates == {"t depth": "pass"}
+    results("b", higher_is_better={"t": {"depth": False}})
+    assert compare("a", "b", DROP).gates == {"t depth": "inconclusive"}
 
 
 def test_shares_are_not_compared_with_percent(compare: Compare) -> None:
@@ -270,6 +254,7 @@ def test_a_file_that_makes_no_sense_is_refused_with_its_line(
         ("a a --max-drop=much", "--max-drop: found 'much'"),
         ("a a --max-drop=within:.1,beyond:.2", "allowed: beyond allows less than"),
         ("a published/monitor/vicuna-7b --max-drop=1", "of another tool beside publ"),
+        ("a a --max-drop=1 --cluster=pag", "--cluster pag: the row has no such value"),
         ("a folder --max-drop=1", "found no run in it; allowed: lm_eval's samples_*"),
         ("a packed.eval --max-drop=1", "of another tool beside packed.eval"),
         ("a nowhere --max-drop=1", "beside nowhere, which is no file here"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -181,26 +180,6 @@ def test_a_bound_on_the_lower_end_of_what_was_recovered_passes() -> None:
         "pass",
         "inconclusive",
     ]
-
-
-@pytest.mark.parametrize(
-    ("shift", "left"),
-    [
-        (0.99e-5, 0.0),
-        (-0.99e-5, 0.0),
-        (1.01e-5, 1.01e-5),
-        (-1.01e-5, -1.01e-5),
-        (math.nan, math.nan),
-    ],
-)
-def test_less_than_five_digits_are_rounding(shift: float, left: float) -> None:
-    old, new = table([0.5] * 3), table([0.5, 0.5 + shift, 0.75])
-    pairing = pair(new, old)
-    moved = [
-        a.values[0] - b.values[0]
-        for a, b in zip(pairing.candidate.rows, old.rows, strict=True)
-    ]
-    assert moved == pytest.approx([0.0, left, 0.25], abs=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize(("anchor", "least"), [(0.1, 1e-6), (1.0, 1e-5), (3.0, 1e-5)])

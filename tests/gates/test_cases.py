@@ -19,6 +19,7 @@ from pytest_kbrel.records import (
     Integrity,
     Share,
     Table,
+    Unmatched,
     Waiver,
 )
 from tests.gates.tables import (
@@ -249,4 +250,40 @@ def test_a_shard_decides_nothing_but_that_too_many_responses_failed(errors, verd
         errors=errors,
         settings=(("max_new_tokens", "32"), ("prompt", "few-shot")),
         notes=("3 of 4 facts asked here", "a note"),
+    )
+
+
+SLICE = "head_to_tail[world-head]"
+
+
+def waiver(**more: Any) -> Waiver:
+    return Waiver(
+        **{
+            "owner": "Ann",
+            "reason": "known",
+            "expires": "2026-12-31",
+            "line": 9,
+            **more,
+        }
+    )
+
+
+def facts(*numbers: int, **more: Any) -> tuple[Waiver, ...]:
+    return tuple(waiver(fact=f"Q{number:03}", **more) for number in numbers)
+
+
+def test_a_waived_fact_is_neither_added_nor_unasked() -> None:
+    result = decided(
+        case(DROP, waivers=facts(0, 30)),
+        answers("+" * 30, prefix="Q"),
+        Table(columns=answers("").columns, rows=answers("+" * 31).rows[1:]),
+    )
+    assert result.unmatched == Unmatched(waived=("Q000", "Q030"))
+
+
+def test_a_case_whose_facts_are_all_waived_has_nothing_to_compare() -> None:
+    result = decided(case(DROP, waivers=facts(0, 1)), answers("--"), answers("++"))
+    assert result.verdict == "not comparable"
+    assert result.gates[0].reason.startswith(
+        f"{SLICE}: all facts are waived, and none is left to compare; allowed: "
     )

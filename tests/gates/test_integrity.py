@@ -381,15 +381,6 @@ def test_the_chance_of_a_random_object(of: Case, chance: float | None) -> None:
     )
 
 
-@pytest.mark.parametrize("marks", ["+", "-", "?", "+-", "---", "+?-"])
-def test_tiny_cases_are_measured(marks: str) -> None:
-    of = dataclasses.replace(
-        continents("a" * len(marks)), gates=(gate("accuracy", "min", 0.0),)
-    )
-    result = decided(of, answers(marks, answer="Paris"))
-    assert (result.verdict, result.n) == ("pass", len(marks))
-
-
 def head_to_tail(marks: str, answer: str = "unsure", **more: Any) -> CaseResult:
     made = answers(marks, answer=answer, **more)
     return decided(case(slice="a-tail"), made)

@@ -104,20 +104,6 @@ def test_recovery(right: int, bound: float, verdict: str) -> None:
     assert turned.verdict in (verdict, "inconclusive")
 
 
-def test_a_case_that_the_paper_does_not_have_is_not_judged_and_no_failure() -> None:
-    relative, absolute = (
-        gate("accuracy", "max_drop", 0.02),
-        gate("accuracy", "min", 0.5),
-    )
-    both = against(None, answers("+++-"), relative, absolute)
-    assert [actual.verdict for actual in both.gates] == ["no baseline", "pass"]
-    assert both.verdict == "pass"
-    assert both.gates[0].reason == f"{PAPER} has no figures of head_to_tail[world-head]"
-    assert against(None, answers("+++-"), relative).verdict == "no baseline"
-    failed = against(None, answers("---+"), relative, absolute)
-    assert failed.verdict == "fail"
-
-
 def test_a_figure_that_the_paper_does_not_print_is_not_judged() -> None:
     demands = gate("accuracy_f1", "max_drop", 0.02), gate("accuracy", "max_drop", 0.5)
     result = against(printed(accuracy=0.6), answers("+++-"), *demands)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pytest_kbrel.plugin.options import FLAGS
 from tests.hostile.row import FAILED, PASSED, RUN, USAGE, Row
 
@@ -63,18 +65,16 @@ BAD_ANSWERS = {
     "a file of answers with a line of requests": '{"custom_id": "a", "method": "POST", "body": {}}\n',
     "a file of answers of another program": '{"custom_id": "a", "response": {"body": {}}}\n',
 }
-NUMBERS = ("batch_size", "limit", "seed")
+NUMBERS = [one for one in FLAGS if one.read not in (str, Path)]
 ROWS = [
+    *(flag(f"{one.flag}={HUGE}", what=f"{one.name}: 5,000 digits") for one in NUMBERS),
     *(
-        flag(f"--kb-{name.replace('_', '-')}={HUGE}", what=f"{name}: 5,000 digits")
-        for name in NUMBERS
+        flag(f"{one.flag}={text}")
+        for one in NUMBERS
+        for text in ("-1", "nan", "1e999", "0x10")
+        if (one.name, text) != ("seed", "-1")
     ),
-    *(flag(f"--kb-{name.replace('_', '-')}=-1") for name in NUMBERS if name != "seed"),
-    *(flag(f"--kb-{name.replace('_', '-')}=nan") for name in NUMBERS),
-    *(flag(f"--kb-{name.replace('_', '-')}=1e999") for name in NUMBERS),
-    *(flag(f"--kb-{name.replace('_', '-')}=0x10") for name in NUMBERS),
     flag("--kb-gpus-per-worker=0"),
-    flag("--kb-gpus-per-worker=all"),
     flag(
         "--kb-gpus-per-worker=2",
         "found without -n",
@@ -82,12 +82,10 @@ ROWS = [
     ),
     flag("--kb-limit=0"),
     flag("--kb-top-k=65"),
-    flag("--kb-top-k=most"),
     flag("--kb-shard=0/4"),
     flag("--kb-shard=5/4"),
     flag("--kb-shard=auto", "SLURM_ARRAY_TASK_ID"),
     flag("--kb-shard-by=relation"),
-    flag("--kb-until-decided=-1"),
     flag("--kb-until-decided=soon"),
     flag("--kb-limit=1.5"),
     flag("--kb-inconclusive=fial", "did you mean 'fail'"),

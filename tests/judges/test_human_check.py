@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from pathlib import Path
 
 import pytest
@@ -17,53 +16,6 @@ def script():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def test_evouna_is_read_without_improper_questions_and_answers_that_nobody_judged(
-    script, tmp_path
-):
-    def row(question, **values):
-        return {
-            "question": question,
-            "golden_answer": "Lima/City of Kings",
-            "improper": False,
-            **values,
-        }
-
-    rows = [
-        row("one", answer_x="Lima", judge_x=True, answer_y=None, judge_y=None),
-        row("two", answer_x="Quito", judge_x=False, answer_y="Lima", judge_y=None),
-        row("three", answer_x="Lima", judge_x=True, answer_y="Lima", judge_y=True)
-        | {"improper": True},
-        row("four", answer_x="Lima", judge_x=True, answer_y="Cusco", judge_y=False)
-        | {"golden_answer": None},
-        row("five", answer_x="", judge_x=False, answer_y="Cusco", judge_y=False),
-    ]
-    path = tmp_path / "NQ.json"
-    path.write_text(json.dumps(rows), encoding="utf-8")
-    golds = ("Lima", "City of Kings")
-    assert [tuple(result) for result in script.read(path)] == [
-        ("x", "one", golds, "Lima", True),
-        ("x", "two", golds, "Quito", False),
-        ("y", "five", golds, "Cusco", False),
-    ]
-
-
-def test_efficient_qa_is_read_without_what_is_possibly_correct(script, tmp_path):
-    row = {
-        "question": "one",
-        "answer": ["Lima"],
-        "def_correct_predictions": ["lima city"],
-        "poss_correct_predictions": ["Peru"],
-        "def_incorrect_predictions": ["Quito", "Cusco"],
-    }
-    path = tmp_path / "test.jsonl"
-    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
-    assert [tuple(result) for result in script.read(path)] == [
-        ("EfficientQA", "one", ("Lima",), "lima city", True),
-        ("EfficientQA", "one", ("Lima",), "Quito", False),
-        ("EfficientQA", "one", ("Lima",), "Cusco", False),
-    ]
 
 
 def test_a_question_is_in_one_half_however_it_is_written(script):

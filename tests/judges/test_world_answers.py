@@ -45,16 +45,3 @@ def test_the_own_object_is_right_and_no_other_one():
                     for sentence in SENTENCES:
                         assert label(sentence, other, fact) != "correct", (fact, other)
     assert judged > 2000
-
-
-@pytest.mark.slow
-def test_an_object_in_a_list_of_others_is_seldom_right():
-    facts = read_own_facts(resources.suites() / "world/facts.jsonl")
-    capitals = [fact for fact in facts if fact.relation == "P36"]
-    assert len(capitals) > 100
-    right = 0
-    for index, fact in enumerate(capitals[:-3]):
-        others = [other.object for other in capitals[index + 1 : index + 4]]
-        listed = ", ".join([*others[:2], fact.object, others[2]])
-        right += label("It is {answer}.", listed, fact) == "correct"
-    assert right < 0.08 * len(capitals)

@@ -10,7 +10,6 @@ from pytest_kbrel.catalogue.metrics import METRICS
 from pytest_kbrel.metrics.correlations import (
     correlate,
     correlations,
-    joined,
     over_slices,
 )
 from pytest_kbrel.records import CaseResult, MetricValue, ProbeName
@@ -170,19 +169,6 @@ def test_seen_and_unseen_slices_of_a_group_make_one_point() -> None:
     assert result["c_correct", "c_wrong"].r == pytest.approx(
         np.corrcoef([0.0, 0.3, 0.6, 0.9], [0.1, 0.2, 0.3, 1.5])[0, 1]
     )
-
-
-def test_the_consistency_of_wrong_answers_of_a_point_is_none_where_no_slice_has_it() -> (
-    None
-):
-    figures = {
-        "unseen-zero-shot": {"ur": 1.0, "c_wrong": None},
-        "known-zero-shot": {"ncr": 0.5},
-    }
-    points = joined(("s", "reliability", name, of) for name, of in figures.items())
-    assert points == {
-        ("s", "reliability", "zero-shot"): {"ur": 1.0, "ncr": 0.5, "c_wrong": None}
-    }
 
 
 def test_aggregates_top_tenths_and_unmeasured_cases_are_no_points() -> None:

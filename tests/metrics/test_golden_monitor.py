@@ -176,14 +176,6 @@ def test_table_3_deltas() -> None:
     assert len(printed(3)) == 12
 
 
-def test_table_4_correlation_with_average_accuracy() -> None:
-    actual = over_models(printed(4), "ALL20", "monitor", "acc_avg")
-    (stated,) = [of for (model, _), of in printed(4).items() if model.startswith("r(")]
-    assert actual.r == pytest.approx(stated["pearson_r"], abs=0.001)
-    assert actual.p is not None
-    assert actual.p <= stated["p_value"] == 0.001
-
-
 def test_table_6_correlation_with_the_deviation_of_accuracy() -> None:
     actual = over_models(printed(6), "P1412", "monitor", "acc_std")
     (stated,) = [of for (model, _), of in printed(6).items() if model.startswith("r(")]

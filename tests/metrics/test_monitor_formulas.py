@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pytest_kbrel.metrics.monitor import ird, monitor_metrics, pad, pfd
+from pytest_kbrel.metrics.monitor import monitor_metrics, pad, pfd
 from tests.metrics import value_of
 
 
@@ -18,7 +18,7 @@ def test_degrees_are_means_over_tokens_and_prompts() -> None:
     assert pfd(anchor, frames) == pytest.approx(
         (0.0 + (0.4 + 0.2) / 2 + (0.1 + 0.4) / 2) / 3
     )
-    assert ird(anchor, frames[1:]) == pytest.approx((0.3 + 0.25) / 2)
+    assert pfd(anchor, frames[1:]) == pytest.approx((0.3 + 0.25) / 2)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_degrees_are_means_over_tokens_and_prompts() -> None:
     ],
 )
 def test_wrong_shapes_are_refused(anchor: list[float], others: list[float]) -> None:
-    for degree_of in (pfd, ird):
+    for degree_of in (pfd,):
         with pytest.raises(ValueError, match="and others of shape"):
             degree_of(anchor, others)
 

@@ -75,14 +75,6 @@ def llama(tmp_path):
 
 
 @pytest.fixture
-def impatient(monkeypatch):
-    """Let a server that answers nothing end the run at the third failure."""
-    from pytest_kbrel.models.openai import client
-
-    monkeypatch.setattr(client, "LONGEST_SILENCE", 0.01)
-
-
-@pytest.fixture
 def model_at(openai_server, monkeypatch):
     """Return a function that opens a model of the loopback server with further arguments."""
     from pytest_kbrel.models.openai.model import OpenAIModel

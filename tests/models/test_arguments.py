@@ -123,6 +123,8 @@ def test_what_has_no_effect_is_said_in_one_line(args, said):
             "is refused: .* dtype=bfloat16 runs the whole model",
         ),
         ("tp_plan=auto", "allowed: parallelize=True, or vllm/"),
+        ("compile=True", "compile=True is refused: .*slower.*; allowed: False"),
+        ("attn_implementation=spda", "allowed: eager, sdpa, flash_att.*'sdpa'"),
         ("backend=masked", "allowed: default, causal, seq2seq"),
         ("prefix_token_id=<s>", "prefix_token_id '<s>'; allowed is a whole number"),
         ("bnb_4bit_quant_type=nf4", "bnb_4bit_quant_type is for load_in_4bit=True"),

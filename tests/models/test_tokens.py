@@ -113,6 +113,15 @@ def test_nothing_to_score(tokenizer_of):
         causal(tokenizer_of("bos")).pair("Paris", "")
 
 
+def test_a_probability_is_cut_at_one_and_no_number_is_a_failure(tokenizer_of):
+    encoder = causal(tokenizer_of("bos"))
+    pair = encoder.pair("is", " Paris")
+    count = len(pair.targets)
+    assert {*encoder.scored(pair, (1.0000001,) * count).probabilities} == {1.0}
+    nothing = encoder.scored(pair, (float("nan"),) * count)
+    assert nothing.error == "not a number among the probabilities"
+
+
 def test_metaspace_tokenizer_keeps_the_boundary():
     raw = Tokenizer(models.Unigram())
     raw.pre_tokenizer = pre_tokenizers.Metaspace()

@@ -7,7 +7,6 @@ import torch
 
 from pytest_kbrel.models.base import check_probabilities
 from pytest_kbrel.models.checkpoint import endings
-from pytest_kbrel.models.hf.stopping import generate_batch
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from tests.models.tiny_checkpoints import Plain
 
@@ -66,17 +65,6 @@ def test_they_are_those_of_a_softmax_in_every_way_of_sharing(
     for request, answer in zip(requests(), model.generate(requests()), strict=True):
         ids = list(model.parts.encoder.prompt(request))
         are_those_of_a_softmax(plain, ids, answer)
-
-
-@pytest.mark.usefixtures("all_recorded")
-def test_they_are_those_of_a_softmax_in_plain_batches(model_of, checkpoint_of):
-    plain, model = Plain(checkpoint_of("llama")), model_of("llama")
-    (request, *_) = requests()
-    ids = tuple(model.parts.encoder.prompt(request))
-    (answer,) = generate_batch(
-        model.parts.model, [ids], [request], model._generator._endings
-    )
-    are_those_of_a_softmax(plain, list(ids), answer)
 
 
 def test_what_is_no_probability_is_refused():

@@ -1,6 +1,8 @@
 """Suites, models and fixtures for real sessions that take about a second."""
 
 import json
+import subprocess
+import sys
 import time
 
 import pytest
@@ -148,6 +150,13 @@ def outcomes(result):
     }
 
 
+def start(pytester, *args, **how):
+    """Start a session in a process group of its own; ``how`` is for the process."""
+    line = [sys.executable, "-m", "pytest", *args, "-p", "no:cacheprovider"]
+    how = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT} | how
+    return subprocess.Popen(line, cwd=pytester.path, start_new_session=True, **how)
+
+
 def wait_until(condition, seconds=300):
     """Wait so long for ``condition``; return whether it holds in the end."""
     end = time.monotonic() + seconds
@@ -178,15 +187,13 @@ def mini_suite(pytester):
         folder = pytester.path / "suites"
         folder.mkdir(exist_ok=True)
         (folder / "facts.jsonl").write_text(
-            facts_file() if facts is None else facts, encoding="utf-8"
+            facts_file() if facts is None else facts, "utf-8"
         )
-        (folder / "relations.yaml").write_text(RELATIONS, encoding="utf-8")
+        (folder / "relations.yaml").write_text(RELATIONS, "utf-8")
         for name_of_script, lines in SCRIPTS.items():
-            (pytester.path / f"{name_of_script}.jsonl").write_text(
-                lines, encoding="utf-8"
-            )
+            (pytester.path / f"{name_of_script}.jsonl").write_text(lines, "utf-8")
         path = folder / f"{name}.kb.yaml"
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, "utf-8")
         return path
 
     return write
@@ -197,7 +204,7 @@ def report(pytester):
     """Read the report of the latest run."""
 
     def read(folder="kbrel-report"):
-        text = (pytester.path / folder / "report.json").read_text(encoding="utf-8")
+        text = (pytester.path / folder / "report.json").read_text("utf-8")
         return json.loads(text)
 
     return read
@@ -224,7 +231,7 @@ def responses(pytester):
     """Read the recorded responses of the latest run."""
 
     def read(folder="kbrel-report"):
-        text = (pytester.path / folder / "responses.jsonl").read_text(encoding="utf-8")
+        text = (pytester.path / folder / "responses.jsonl").read_text("utf-8")
         return [json.loads(line) for line in text.splitlines()]
 
     return read

@@ -1,6 +1,5 @@
 """Runs compared with a blessed run, or with a second model of the same session."""
 
-import json
 import re
 
 import pytest
@@ -126,25 +125,6 @@ def test_a_baseline_model_decides_as_a_blessed_run_of_the_same_model(
         for case in together["cases"]
         for value in case["metrics"].values()
     )
-
-
-def test_both_models_answers_are_recorded_apart(pytester, mini_suite):
-    mini_suite(RELATIVE)
-    pytester.runpytest(*IN_SESSION)
-    lines = (
-        (pytester.path / "kbrel-report" / "responses.jsonl").read_text().splitlines()
-    )
-    responses = [json.loads(line) for line in lines]
-    first = {
-        to: {
-            (one["case"], one["fact"])
-            for one in responses
-            if one.get("to", "") == to and one["role"] == "answer"
-        }
-        for to in ("", "baseline")
-    }
-    assert first[""] == first["baseline"]
-    assert len(first[""]) == 12 + 40
 
 
 def test_a_baseline_of_the_ini_file_stands_back_for_a_model_and_for_its_first_blessing(

@@ -115,18 +115,6 @@ def test_a_folder_that_cannot_be_written_costs_the_run_nothing(
     result.stdout.fnmatch_lines(["answers are not kept: /proc/kbrel/answers.sqlite: *"])
 
 
-def test_a_recorded_run_leaves_the_store_alone(pytester, mini_suite, report):
-    mini_suite(ONE)
-    pytester.runpytest(*GATE, "--kb-output-path=run")
-    store = pytester.path / ".kbrel-cache" / "answers.sqlite"
-    store.write_text("spoilt")
-    result = pytester.runpytest("--kb-from-run=run", "suites")
-    assert result.ret == 0
-    assert "kept" not in result.stdout.str()
-    assert "answers_asked" not in report()["environment"]
-    assert store.read_text() == "spoilt"
-
-
 @pytest.mark.slow
 def test_a_killed_run_continues_where_it_stopped(pytester, mini_suite):
     mini_suite(SUITE)

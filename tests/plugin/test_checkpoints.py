@@ -8,30 +8,6 @@ from tests.hub_server import HubServer
 from tests.models.tiny_checkpoints import make_checkpoint
 from tests.plugin.conftest import MODEL, one_line
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["gpt2", "mamba", "t5"])
-def test_a_checkpoint_that_knows_nothing_is_asked_and_invalid(
-    pytester, mini_suite, report, kind
-):
-    make_checkpoint(pytester.path / "checkpoint", kind)
-    mini_suite()
-    result = pytester.runpytest("--kb-model=./checkpoint", "suites")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    actual = report()
-    assert actual["model"]["architecture"]
-    cases = {case["id"].split("::")[1]: case for case in actual["cases"]}
-    # 400 tokens share the probability.
-    assert cases["monitor[P36]"]["verdict"] == "invalid"
-    assert any(
-        "the right answer gets no probability" in error
-        for error in cases["monitor[P36]"]["errors"]
-    )
-    # Random weights never end an answer.
-    assert cases["reliability[known-zero-shot]"]["verdict"] == "invalid"
-    assert "max_new_tokens" in cases["reliability[known-zero-shot]"]["errors"][0]
-
-
 ENGINE = "batches of up to [0-9]+ tokens, scored in packed rows, written in a loop of packed rows"
 
 
@@ -57,7 +33,7 @@ def test_the_report_has_the_loading_time_of_the_slowest_process(
     line = f"model loaded in {environment['model_load_seconds']} s{slowest}; {environment['engine']}"
     assert line in one_line(result)
     for name in ("summary.md", "report.html"):
-        text = (pytester.path / "kbrel-report" / name).read_text(encoding="utf-8")
+        text = (pytester.path / "kbrel-report" / name).read_text("utf-8")
         assert f"model loaded in {environment['model_load_seconds']} s{slowest}" in text
 
 
@@ -104,45 +80,6 @@ def test_a_gated_checkpoint_is_one_error_for_the_whole_session(
     verdicts = [case["verdict"] for case in report()["cases"]]
     assert set(verdicts) == {"invalid", "not run"}
     assert verdicts.count("not run") >= 7
-
-
-@pytest.mark.slow
-def test_python_tests_say_once_why_the_model_cannot_be_loaded(
-    pytester, report, monkeypatch
-):
-    pytester.makepyfile(
-        test_own="""
-        import pytest
-
-        @pytest.fixture(scope="session")
-        def own(kb_model):
-            return kb_model
-
-        @pytest.mark.parametrize("i", range(3))
-        def test_model(kb_model, i):
-            pass
-
-        def test_own(own):
-            pass
-
-        def test_no_model():
-            pass
-        """
-    )
-    with HubServer(pytester.path, REPO, refusal=(403, "GatedRepo")) as hub:
-        use_hub(monkeypatch, hub, pytester.path)
-        result = pytester.runpytest_subprocess(f"--kb-model={REPO}")
-    # The last one needs no model.
-    result.assert_outcomes(errors=4, passed=1)
-    failures = result.stdout.str().partition("= knowledge reliability =")[0]
-    assert failures.count(f"{REPO}: config cannot be loaded: ") == 1
-    assert (
-        failures.count("the model cannot be used: test_own.py::test_model[0] says why")
-        == 3
-    )
-    # The report has the reason of each, so that the first screen names the cause once.
-    assert len({tuple(case["errors"]) for case in report()["cases"]}) == 1
-    result.stdout.fnmatch_lines(["INVALID*4 cases: *"])
 
 
 @pytest.mark.slow

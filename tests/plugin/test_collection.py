@@ -3,8 +3,6 @@
 import pytest
 
 from pytest_kbrel import suites
-from pytest_kbrel.catalogue.rules import family_size
-from tests.made_cases import made_case, made_suite
 from tests.plugin.conftest import GATE, MODEL
 
 MINI = "suites/mini.kb.yaml"
@@ -20,11 +18,6 @@ CASES = [
 
 def collected(result):
     return [line for line in result.outlines if "::" in line]
-
-
-def test_each_slice_is_an_item(pytester, mini_suite):
-    mini_suite()
-    assert sorted(collected(pytester.runpytest("--co", "-q", *GATE))) == sorted(CASES)
 
 
 def test_collecting_only_needs_no_model(pytester, mini_suite):
@@ -122,19 +115,14 @@ def test_a_run_after_the_suites_expiry_warns(pytester, mini_suite):
         assert result.parseoutcomes()["warnings"] == 1
 
 
-EXPIRED = (
-    "suite: mini\nfacts: facts.jsonl\nreliability:\n  slices: [unseen-zero-shot]\n  choices: 2\n"
-    "  unseen:\n    count: 3\n    as_of: 2020-01-01\n    expires: 2021-01-01\n"
-)
-
-
-@pytest.mark.parametrize(
-    "filters", ["error::pytest_kbrel.plugin.collection.KbrelWarning"]
-)
 def test_an_expired_suite_whose_warning_is_an_error_shows_its_line_and_no_source(
-    pytester, mini_suite, filters
+    pytester, mini_suite
 ):
-    mini_suite(EXPIRED)
+    filters = "error::pytest_kbrel.plugin.collection.KbrelWarning"
+    mini_suite(
+        "suite: mini\nfacts: facts.jsonl\nreliability:\n  slices: [unseen-zero-shot]\n"
+        "  choices: 2\n  unseen:\n    count: 3\n    as_of: 2020-01-01\n    expires: 2021-01-01\n"
+    )
     result = pytester.runpytest(*GATE, "-W", filters)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     shown = result.stdout.str()
@@ -163,15 +151,3 @@ def test_a_suite_is_read_once_in_a_process(pytester, mini_suite, monkeypatch):
         passed=1
     )
     assert reads == ["mini.kb.yaml"]
-
-
-@pytest.mark.parametrize(
-    ("rules", "count"),
-    [
-        (("max_drop",), 1),
-        (("min", "max", "above_control"), 0),
-        (("max_drop", "min", "recovery", "max_drop"), 1),
-    ],
-)
-def test_a_family_has_the_cases_that_compare_with_a_baseline(rules, count):
-    assert family_size(made_suite(made_case("head_to_tail[a]", *rules))) == count

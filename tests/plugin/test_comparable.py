@@ -25,9 +25,9 @@ def bless(pytester, mini_suite):
         mini_suite(RELATIVE)
         assert pytester.runpytest(*GATE, BLESS, *flags).ret == 0
         path = pytester.path / "baselines/prod/baseline.json"
-        meta = json.loads(path.read_text(encoding="utf-8"))
+        meta = json.loads(path.read_text("utf-8"))
         meta["model"] |= model
-        path.write_text(json.dumps(meta), encoding="utf-8")
+        path.write_text(json.dumps(meta), "utf-8")
         shutil.rmtree(pytester.path / "kbrel-report")
 
     return made

@@ -19,6 +19,7 @@ from tests.plugin.conftest import (
     MODEL,
     OVERCONFIDENT,
     script,
+    start,
     wait_until,
 )
 
@@ -116,23 +117,6 @@ def test_sigterm_while_suites_are_collected_leaves_an_invalid_report(
     assert (old / "previous" / "report.json").exists()
 
 
-def test_sigterm_in_the_first_case_leaves_the_model_in_the_report(
-    pytester, mini_suite, report, monkeypatch
-):
-    mini_suite(GATED)
-
-    def interrupted(runner, case, **_):
-        runner.pool.model()
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr("pytest_kbrel.plugin.worker.CaseRunner.decide", interrupted)
-    result = pytester.runpytest(MODEL, "suites")
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    assert verdicts(report) == ["invalid", "not run", "not run"]
-    assert report()["model"]["spec"] == "scripted/knows.jsonl"
-    result.stdout.fnmatch_lines(["model * scripted/knows.jsonl*"])
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_sigterm_while_reports_are_written_tears_none_of_them(
     pytester, mini_suite, report, monkeypatch, when
@@ -190,12 +174,15 @@ def test_the_reports_say_why_a_suite_could_not_be_collected(
 ):
     mini_suite(GATED, name="good")
     mini_suite("suite: mini\nfact: typo.jsonl\n")
-    result = pytester.runpytest(MODEL, "suites", *plugin_args)
+    flags = ("--kb-baseline-update=prod", *plugin_args)
+    result = pytester.runpytest(MODEL, "suites", *flags)
+    assert not (pytester.path / "baselines").exists()
     # With several workers pytest runs what could be collected.
     assert result.ret in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED)
     why = "suites/mini.kb.yaml:2: unknown key 'fact'"
-    (actual,) = report()["problems"]
-    assert f"suites/mini.kb.yaml could not be collected: {why}" in actual
+    assert f"suites/mini.kb.yaml could not be collected: {why}" in " ".join(
+        report()["problems"]
+    )
     assert report()["summary"]["verdict"] == "invalid"
     for name in ("summary.md", "report.html"):
         assert "could not be collected" in (old / name).read_text()
@@ -214,6 +201,8 @@ def test_an_interrupted_run_says_first_how_to_go_on(
     )
     result = pytester.runpytest_subprocess(OVERCONFIDENT, "suites", *more)
     assert result.ret == pytest.ExitCode.INTERRUPTED
+    kept = r"answers are not kept: --kb-use-cache=off" if more else r"run it again, it"
+    result.stdout.re_match_lines([rf"kbrel: .*{kept} .*"])
     commands = [line for line in result.outlines if "  pytest " in line]
     assert commands[0].startswith(f"{what:<10}  pytest ")
     # Before these stand those of the test itself, such as --basetemp.
@@ -251,21 +240,8 @@ def test_sigterm_ends_a_session_that_waits_for_a_server(
         return "Oslo"
 
     openai_server.say = say
-    line = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "--kb-model=openai/judge",
-        "suites",
-        "-p",
-        "no:cacheprovider",
-    ]
-    process = subprocess.Popen(
-        [*line, f"--kb-model-args=base_url={openai_server.base_url}"],
-        cwd=pytester.path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    args = f"--kb-model-args=base_url={openai_server.base_url}"
+    process = start(pytester, "--kb-model=openai/judge", args, "suites")
     try:
         assert wait_until(lambda: len(calls_to("chat/completions")) > 2, 60)
         process.terminate()
@@ -288,25 +264,19 @@ class Session:
         slow = [(f"capital of {CAPITALS[-1][0]}", "Oslo"), *KNOWN]
         waits = json.dumps({"contains": "capital of Norway?", "delay": 60}) + "\n"
         (pytester.path / "slow.jsonl").write_text(waits + script(slow))
-        line = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "--kb-model=scripted/slow.jsonl",
-            "--kb-use-cache=off",
-        ]
-        self.process = subprocess.Popen(
-            [*line, "suites", "-p", "no:cacheprovider", *args],
-            cwd=pytester.path,
-            # These tests may run in a worker themselves.
-            env={
-                name: value
-                for name, value in os.environ.items()
-                if not name.startswith("PYTEST_XDIST")
-            },
+        flags = ("--kb-model=scripted/slow.jsonl", "--kb-use-cache=off", "suites")
+        # These tests may run in a worker themselves.
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("PYTEST_XDIST")
+        }
+        self.process = start(
+            pytester,
+            *flags,
+            *args,
+            env=environment,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
             # What a shell starts in the background, such as a job of CI, ignores Ctrl-C, and so would this.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )

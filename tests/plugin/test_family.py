@@ -45,7 +45,7 @@ def test_a_case_is_judged_alike_whatever_else_ran(
 ):
     mini_suite(SUITE)
     lossy = script(KNOWN[:5], INVENTS)
-    (pytester.path / "lossy.jsonl").write_text(lossy, encoding="utf-8")
+    (pytester.path / "lossy.jsonl").write_text(lossy, "utf-8")
     pytester.runpytest(*FLAGS, "suites")
     everything = cases()
     pytester.runpytest(*FLAGS, *selection)

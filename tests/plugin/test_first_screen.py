@@ -100,17 +100,15 @@ def blessed(pytester, mini_suite):
     """Bless a model that knows all capitals; the candidate knows one less and never says unsure."""
     capitals = [
         json.loads(line)
-        for line in (suites() / "world" / "facts.jsonl")
-        .read_text(encoding="utf-8")
-        .splitlines()
+        for line in (suites() / "world" / "facts.jsonl").read_text("utf-8").splitlines()
         if json.loads(line)["relation"] == "P36"
     ][20:40]
     mini_suite(SUITE, facts="".join(json.dumps(fact) + "\n" for fact in capitals))
     answers = [(f"capital of {fact['subject']}", fact["object"]) for fact in capitals]
     candidate = [*answers[1:], ("capital of ", "Nowhere")]
-    (pytester.path / "knows.jsonl").write_text(script(answers), encoding="utf-8")
+    (pytester.path / "knows.jsonl").write_text(script(answers), "utf-8")
     (pytester.path / "overconfident.jsonl").write_text(
-        script(candidate, INVENTS), encoding="utf-8"
+        script(candidate, INVENTS), "utf-8"
     )
     assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=prod").ret == 0
 
@@ -178,11 +176,3 @@ def test_the_commands_can_be_typed_as_they_stand(pytester, blessed, monkeypatch)
     assert typed.split(None, 2)[2].startswith(
         "KB_INCONCLUSIVE=fail KB_OUTPUT_PATH='my report' pytest "
     )
-
-
-def test_a_change_knows_its_relation_bucket_and_anchor(pytester, blessed, slices):
-    pytester.runpytest(*ARGS, "-k", "P36")
-    ((change,),) = (case["lost"] for case in slices())
-    assert change["relation"] == "P36"
-    assert change["bucket"] in ("head", "torso", "tail")
-    assert 0 < change["new_probability"] < change["old_probability"] < 1

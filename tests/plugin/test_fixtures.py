@@ -182,10 +182,10 @@ def test_a_python_test_goes_on_after_a_waived_case(pytester, mini_suite, report)
 
 def test_facts_are_read_by_their_files_ending(pytester):
     (pytester.path / "facts.csv").write_text(
-        "relation,subject,object\nP36,Peru,Lima\n", encoding="utf-8"
+        "relation,subject,object\nP36,Peru,Lima\n", "utf-8"
     )
     (pytester.path / "wrong.csv").write_text(
-        "relation,subject,objct\nP36,Peru,Lima\n", encoding="utf-8"
+        "relation,subject,objct\nP36,Peru,Lima\n", "utf-8"
     )
     pytester.makepyfile(
         """
@@ -227,21 +227,12 @@ def test_the_model_answers_and_says_how_probable_a_text_is(pytester, mini_suite)
             assert kb_model.ask("Where is the", lead="capital of Norway?") == "Oslo"
             sure = kb_model.probability("What is the capital of China?", " Beijing")
             assert sure == 0.9
+            # Of two tokens it is the product.
+            sure = kb_model.probability("What is the capital of India?", " New Delhi")
+            assert abs(sure - 0.89**2) < 1e-9
         """
     )
     pytester.runpytest(MODEL, "test_it.py").assert_outcomes(passed=1)
-
-
-def test_probability_is_the_product_over_the_tokens(pytester):
-    rule = {"default": {"text": "", "probability": 0.5}}
-    (pytester.path / "half.jsonl").write_text(json.dumps(rule), encoding="utf-8")
-    pytester.makepyfile(
-        """
-        def test_it(kb_model):
-            assert kb_model.probability("The capital is", " New Delhi") == 0.25
-        """
-    )
-    pytester.runpytest("--kb-model=scripted/half.jsonl").assert_outcomes(passed=1)
 
 
 def test_a_failed_request_is_named_and_is_no_failed_assertion(
@@ -303,7 +294,7 @@ def test_a_metric_of_ones_own_is_blessed_and_compared_fact_by_fact(
     bless = "--kb-baseline-update=own"
     assert pytester.runpytest(MODEL, "test_it.py", bless).ret == 0
     (pytester.path / "none.jsonl").write_text(
-        '{"default": {"text": "none"}}\n', encoding="utf-8"
+        '{"default": {"text": "none"}}\n', "utf-8"
     )
     flags = ("test_it.py", "--kb-baseline=own")
     result = pytester.runpytest("--kb-model=scripted/none.jsonl", *flags)
@@ -313,6 +304,10 @@ def test_a_metric_of_ones_own_is_blessed_and_compared_fact_by_fact(
     assert [gate["verdict"] for gate in case["gates"]] == ["fail", "fail"]
     assert case["metrics"]["right"]["delta"] == -1.0
     pytester.runpytest(MODEL, *flags).assert_outcomes(passed=1)
+    # Facts that the test has lost are no pass.
+    pytester.makepyfile(test_it=OWN.replace('.jsonl")', '.jsonl")[:6]'))
+    pytester.runpytest(MODEL, *flags).assert_outcomes(failed=1)
+    assert cases()["test_brief[right]"]["verdict"] == "not comparable"
 
 
 def test_a_metric_of_ones_own_is_compared_with_a_baseline_model(
@@ -324,23 +319,6 @@ def test_a_metric_of_ones_own_is_compared_with_a_baseline_model(
     pytester.runpytest(INT4, base, "test_it.py").assert_outcomes(passed=1)
     case = cases()["test_brief[right]"]
     assert [change["new_answer"] for change in case["lost"]] == ["Bergen"]
-
-
-def test_numbers_of_any_size_are_compared(pytester, mini_suite, cases):
-    mini_suite()
-    pytester.makepyfile(
-        test_it="""
-        def test_it(kb_facts, kb_check, kb_model):
-            size = lambda fact: 1e6 * kb_model.probability(
-                f"What is the capital of {fact.subject}?", f" {fact.object}")
-            kb_check(size, kb_facts("suites/facts.jsonl"), name="size", max_drop=1e3)
-        """
-    )
-    assert pytester.runpytest(MODEL, "test_it.py", "--kb-baseline-update=own").ret == 0
-    # All its probabilities are lower by 0.03.
-    assert pytester.runpytest(INT4, "test_it.py", "--kb-baseline=own").ret == 1
-    figure = cases()["test_it[size]"]["metrics"]["size"]
-    assert figure["baseline"] > figure["value"] > 1e5
 
 
 @pytest.mark.parametrize(
@@ -401,9 +379,9 @@ def test_the_example_of_the_documentation_runs(pytester, mini_suite):
     (table,) = re.findall(r"```csv\n(.*?)```", page, re.DOTALL)
     (tests,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     mini_suite()
-    (pytester.path / "questions.csv").write_text(table, encoding="utf-8")
+    (pytester.path / "questions.csv").write_text(table, "utf-8")
     pytester.makepyfile(test_it=tests)
     rule = {"default": {"text": "Lima", "probability": 0.5}}
-    (pytester.path / "lima.jsonl").write_text(json.dumps(rule), encoding="utf-8")
+    (pytester.path / "lima.jsonl").write_text(json.dumps(rule), "utf-8")
     result = pytester.runpytest("--kb-model=scripted/lima.jsonl", "test_it.py")
     result.assert_outcomes(passed=2)

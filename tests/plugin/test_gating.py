@@ -59,7 +59,7 @@ def test_the_loop_of_the_documentation_takes_each_slice_once(
     pytester, mini_suite, report, capsys
 ):
     page = Path(__file__).parents[2] / "docs" / "report.md"
-    code = page.read_text(encoding="utf-8").partition("```python\n")[2]
+    code = page.read_text("utf-8").partition("```python\n")[2]
     mini_suite()
     pytester.runpytest(*GATE)
     capsys.readouterr()
@@ -98,16 +98,6 @@ def test_last_failed_runs_what_failed(pytester, mini_suite):
     assert outcomes(result)["failed"] == 1
 
 
-def test_two_workers_give_the_report_of_one(pytester, mini_suite, report):
-    from tests.reported import comparable
-
-    mini_suite()
-    pytester.runpytest(*GATE)
-    serial = comparable(report())
-    pytester.runpytest(*GATE, "-n2")
-    assert comparable(report()) == serial
-
-
 @pytest.mark.slow
 def test_a_run_that_dies_leaves_no_older_runs_report_behind(
     pytester, mini_suite, report
@@ -124,7 +114,7 @@ def test_a_run_that_dies_leaves_no_older_runs_report_behind(
 
 
 def test_the_first_suite_of_the_page_on_gates_runs(pytester):
-    page = (Path(__file__).parents[2] / "docs/gates.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs/gates.md").read_text("utf-8")
     name, suite, command = re.search(
         r'```yaml title="(.*?)"\n(.*?)```\n\n```console\n\$ pytest (.*?)\n',
         page,
@@ -132,10 +122,10 @@ def test_the_first_suite_of_the_page_on_gates_runs(pytester):
     ).groups()
     (pytester.path / "suites").mkdir()
     (pytester.path / "suites/world").symlink_to(resources.suites() / "world")
-    (pytester.path / name).write_text(suite, encoding="utf-8")
+    (pytester.path / name).write_text(suite, "utf-8")
     # The last word of each question, so that the answers differ.
     rule = {"pattern": r"(\w+)\?[^?]*$", "text": r"\1"}
-    (pytester.path / "knows.jsonl").write_text(json.dumps(rule), encoding="utf-8")
+    (pytester.path / "knows.jsonl").write_text(json.dumps(rule), "utf-8")
     flags = re.sub(r"\./\w+", "scripted/knows.jsonl", command)
     result = pytester.runpytest(*flags.split(), "--kb-limit=60")
     result.assert_outcomes(passed=4)

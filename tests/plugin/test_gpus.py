@@ -7,8 +7,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.registry import read_spec
 from pytest_kbrel.plugin import gpus, pytest_xdist_auto_num_workers
 from pytest_kbrel.plugin.gpus import DEVICES, deal_gpus, visible_gpus
 
@@ -92,22 +90,11 @@ def test_as_many_workers_are_started_as_there_are_gpus_for(
 
 
 @pytest.mark.parametrize(
-    ("listed", "flags"),
-    [
-        ("", ["--kb-model=reference"]),
-        (None, ["--kb-model=reference", "--kb-device=cpu"]),
-        (None, ["--kb-model=openai/x"]),
-    ],
+    "flags", [["--kb-model=reference", "--kb-device=cpu"], ["--kb-model=openai/x"]]
 )
-def test_without_a_model_on_gpus_the_cores_are_counted(
-    pytester, eight_gpus, monkeypatch, listed, flags
-):
-    if listed is not None:
-        monkeypatch.setenv(DEVICES, listed)
-    assert (
-        pytest_xdist_auto_num_workers(pytester.parseconfig("-n", "auto", *flags))
-        is None
-    )
+def test_without_a_model_on_gpus_the_cores_are_counted(pytester, eight_gpus, flags):
+    config = pytester.parseconfig("-n", "auto", *flags)
+    assert pytest_xdist_auto_num_workers(config) is None
 
 
 def test_a_projects_other_tests_and_its_own_number_keep_xdists_count(
@@ -145,27 +132,6 @@ def test_what_the_gpus_are_not_enough_for_is_refused(
     result = pytester.runpytest(f"--kb-model={spec}", *flags)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert words in " ".join(result.stderr.str().split())
-
-
-@pytest.mark.parametrize(
-    ("spec", "args", "words"),
-    [
-        (
-            "vllm/x/y",
-            "data_parallel_size=4",
-            "each worker of pytest has an engine .* write -n 4, or -n auto",
-        ),
-        (
-            "x/y",
-            "tensor_parallel_size=2",
-            "device_map=auto, with --kb-gpus-per-worker .* or vllm/",
-        ),
-    ],
-)
-def test_what_other_tools_type_for_many_gpus_is_explained(spec, args, words):
-    with pytest.raises(ModelError, match=words):
-        read_spec(spec, args)
-    read_spec(spec, args.partition("=")[0] + "=1")
 
 
 def test_without_a_list_the_driver_is_asked(monkeypatch):

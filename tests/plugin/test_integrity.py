@@ -70,60 +70,6 @@ def test_a_limit_of_the_suite_makes_a_case_invalid_and_a_probes_own_lets_it_pass
     }
 
 
-@pytest.mark.parametrize("limits", ["{}", "{repeated: 1.0, unmoved: 1}"])
-def test_a_model_that_always_says_the_same_is_no_consistent_one(
-    pytester, mini_suite, verdicts, errors, limits
-):
-    mini_suite(
-        HEADER
-        + f"monitor:\n  negatives: 2\n  integrity: {limits}\n  gates: {{monitor: {{max: 1}}}}\n"
-    )
-    pytester.makeconftest(SCRIPTED.format(arguments='answers=lambda prompt: "Paris"'))
-    result = pytester.runpytest(MODEL, "suites")
-    if limits != "{}":
-        assert (result.ret, verdicts()) == (
-            pytest.ExitCode.OK,
-            {"monitor[P36]": "pass"},
-        )
-        return
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert verdicts() == {"monitor[P36]": "invalid"}
-    repeated, unmoved = errors()["monitor[P36]"]
-    assert repeated.startswith(
-        "11 of 12 facts get the same wrong answer, 'paris'; allowed: at most 90%"
-    )
-    assert unmoved.startswith(
-        "12 of 12 right answers have one and the same probability"
-    )
-
-
-@pytest.mark.parametrize(("limit", "code"), [("0", 1), ("0.09", 0), ("0.08", 1)])
-def test_facts_without_response_are_left_out_up_to_the_limit(
-    pytester, mini_suite, report, limit, code
-):
-    mini_suite(
-        HEADER + f"integrity: {{errored: {limit}}}\n"
-        "reliability:\n  choices: 2\n  distractors: 4\n  gates: {wr: {max: 0}}\n"
-    )
-    pytester.makeconftest(
-        SCRIPTED.format(
-            arguments='known, fails=lambda prompt: "out of memory" if "Norway" in prompt else None'
-        )
-    )
-    assert pytester.runpytest(MODEL, "suites").ret == code
-    (case,) = report()["cases"]
-    # One of 12.
-    assert case["n"] == 11
-    assert case["errors"][0].startswith(
-        "P36:Norway (answer): out of memory"
-        if code == 0
-        else "1 fact without usable responses: P36:Norway"
-    )
-    if code == 0:
-        assert case["metrics"]["cr"]["value"] == pytest.approx(3 / 11)
-        assert case["metrics"]["wr"]["value"] == 0.0
-
-
 @pytest.mark.parametrize(
     ("country", "code", "verdict"), [("nowhere", 1, "invalid"), ("Norway", 0, "pass")]
 )
@@ -153,8 +99,6 @@ def test_a_model_that_says_nothing_anywhere_passes_no_suite_for_want_of_a_floor(
 WORLD = Path(__file__).parents[2] / "suites" / "world.kb.yaml"
 # So many facts a slice: from 10 on, all that is looked at in responses is.
 LIMIT = 12
-PROBES = ("monitor", "head_to_tail", "reliability")
-UNSEEN = "reliability[unseen]"
 
 
 @pytest.fixture(scope="module")
@@ -201,47 +145,6 @@ def gated(suite, answers, probability=sure):
         for aggregate in suite.aggregates
     ]
     return {result.id: result for result in (*results, *over)}
-
-
-def verdicts_of(actual, probes=PROBES):
-    """Return the verdicts_of of the slices of these probes, but for the unseen one."""
-    return {
-        result.verdict
-        for name, result in actual.items()
-        if result.probe in probes and not result.aggregate and name != UNSEEN
-    }
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "",
-            "12 of 12 answers are empty; allowed: at most 50%: the model answers nothing",
-        ),
-        (
-            "<think>",
-            "12 of 12 answers are empty, 12 of them but for thoughts or mark-up; allowed: at most",
-        ),
-        (
-            "yes",
-            "12 of 12 facts get the same wrong answer, 'yes'; allowed: at most 90%",
-        ),
-    ],
-)
-def test_empty_or_constant_answers_are_invalid_on_seen_and_unseen_questions(
-    world, text, message
-):
-    actual = gated(world, lambda prompt: text)
-    assert {result.verdict for result in actual.values()} == {"invalid"}
-    for result in actual.values():
-        first = message[:30].replace("12 of 12", f"{result.n} of {result.n}")
-        assert result.aggregate or any(
-            error.startswith(first) for error in result.errors
-        )
-    assert any(error.startswith(message) for error in actual[UNSEEN].errors)
-    # The cases have said it.
-    assert list(unsound_suites(actual.values())) == []
 
 
 def test_a_model_that_knows_its_facts_gets_no_errors(world):

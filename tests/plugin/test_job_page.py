@@ -13,16 +13,6 @@ def page(pytester, monkeypatch):
     return path
 
 
-def test_the_summary_is_appended_once(pytester, mini_suite, page, plugin_args):
-    mini_suite(ONE)
-    page.write_text("# an earlier step")
-    assert pytester.runpytest(*GATE, *plugin_args).ret == 0
-    summary = (pytester.path / "kbrel-report" / "summary.md").read_text(
-        encoding="utf-8"
-    )
-    assert page.read_text(encoding="utf-8") == f"# an earlier step\n{summary}"
-
-
 def test_a_page_that_cannot_be_written_is_a_warning(pytester, mini_suite, page):
     mini_suite(ONE)
     page.mkdir()
@@ -43,7 +33,7 @@ def test_shards_append_nothing_and_the_joined_run_does(
     assert not page.exists()
     assert main(["merge", "1", "2", "--output=merged"]) == 0
     assert (
-        page.read_text(encoding="utf-8")
+        page.read_text("utf-8")
         == "\n" + (pytester.path / "merged" / "summary.md").read_text()
     )
     page.unlink()

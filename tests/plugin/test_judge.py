@@ -1,17 +1,10 @@
 """Sessions with a judge on a loopback server or on real weights, and cached judgements."""
 
-import os
-import signal
-import subprocess
-import sys
-
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.models.cache.store import Store
-from tests.models.openai import scoring_server
 from tests.openai_server import Fault
-from tests.plugin.conftest import GATE, RENAMED, facts_file, wait_until
+from tests.plugin.conftest import RENAMED, facts_file
 
 ONE = """\
 suite: mini
@@ -20,16 +13,6 @@ head_to_tail:
   prompt: zero-shot
   gates: {accuracy: {min: 0.0, max_drop: 0.5}}
   overall: {gates: {accuracy: {max_drop: 0.5}}}
-"""
-MONITOR = """\
-suite: mini
-facts: facts.jsonl
-monitor:
-  negatives: 2
-  gates: {accuracy_base: {min: 0.0}}
-head_to_tail:
-  prompt: zero-shot
-  gates: {accuracy: {min: 0.0}}
 """
 
 
@@ -97,51 +80,6 @@ def test_a_judge_that_fails_makes_the_case_invalid_and_is_not_cached(
     assert gate(pytester, *judge).ret == 0
 
 
-@pytest.mark.slow
-def test_a_killed_run_keeps_the_judgements_it_had(
-    pytester, mini_suite, openai_server, judge
-):
-    mini_suite(ONE, FACTS)
-    running = []
-    folder = pytester.path / ".kbrel-cache"
-
-    def stored_replies():
-        store = Store(folder)
-        rows = store.query(
-            "SELECT * FROM answers JOIN models ON id = model WHERE described LIKE '%judge%'"
-        )
-        store.close()
-        return len(rows)
-
-    def say(text):
-        if len(openai_server.calls) == 3:
-            # The first two are on their way into the file; what has come back must survive.
-            wait_until(lambda: stored_replies() >= 2)
-            os.kill(running[0].pid, signal.SIGKILL)
-        return "correct"
-
-    openai_server.say = say
-    line = [
-        sys.executable,
-        "-m",
-        "pytest",
-        *GATE,
-        "-k",
-        "tail]",
-        judge[0],
-        f"{judge[1]},max_concurrent=1",
-    ]
-    running.append(subprocess.Popen(line, cwd=pytester.path, stdout=subprocess.DEVNULL))
-    process = running[0]
-    assert process.wait(timeout=300) == -signal.SIGKILL
-    openai_server.say = lambda text: "correct"
-    before = [call.text for call in openai_server.calls]
-    assert gate(pytester, *judge).ret == 0
-    after = [call.text for call in openai_server.calls[3:]]
-    assert not set(before[:2]) & set(after)
-    assert before[2] in after
-
-
 def test_a_baseline_of_another_judge_is_not_comparable(
     pytester, mini_suite, report, openai_server, judge
 ):
@@ -170,39 +108,3 @@ def test_a_baseline_of_another_judge_is_not_comparable(
     cases = report()["cases"]
     actual = [case["verdict"] for case in cases if case["probe"] != "pooled"]
     assert actual == ["not comparable"] * 4
-
-
-def test_monitor_over_a_server_that_scores_is_gated(
-    pytester, mini_suite, report, openai_server, slices
-):
-    mini_suite(MONITOR)
-    openai_server.routes = {
-        "/tokenize": scoring_server.tokenize,
-        "completions": scoring_server.vllm,
-    }
-    args = f"--kb-model-args=base_url={openai_server.base_url},endpoint=completions"
-    result = gate(pytester, args, model="openai/judge")
-    assert result.ret == 0
-    (case,) = [case for case in slices() if case["probe"] == "monitor"]
-    assert case["n"] == 12
-    assert 0 < case["metrics"]["anchor_prob"]["value"] < 1
-    result.stdout.fnmatch_lines(["*gives probabilities by prompt_logprobs of vLLM*"])
-
-
-def test_monitor_with_a_served_model_is_refused_before_anything_is_asked(
-    pytester, mini_suite, openai_server
-):
-    mini_suite(MONITOR)
-    args = f"--kb-model-args=base_url={openai_server.base_url}"
-    result = gate(pytester, args, model="openai/judge")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ['ERROR: *monitor*MONITOR needs token probabilities*-k "not monitor"*']
-    )
-    assert openai_server.calls == []
-    assert not (pytester.path / "kbrel-report" / "report.json").exists()
-    assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
-    # A model that says nothing passes no suite.
-    openai_server.say = lambda text: f"city {len(text)}"
-    result = gate(pytester, args, "-k", "not monitor", model="openai/judge")
-    assert result.ret == 0

@@ -45,17 +45,6 @@ def test_a_session_writes_what_jenkins_and_gitlab_read(
         )
 
 
-def test_captured_output_stands_below_the_figures(pytester, mini_suite):
-    mini_suite()
-    pytester.runpytest(
-        *GATE, "-k", "P36", "--junitxml=j.xml", "-o", "junit_logging=all"
-    )
-    assert junit_errors(pytester.path / "j.xml") == []
-    (case,) = suite_of(pytester.path / "j.xml")
-    assert case.system_out.startswith("kb_verdict=")
-    assert " Captured Out " in case.system_out
-
-
 def test_the_flag_writes_properties_of_cases(pytester, mini_suite):
     mini_suite()
     pytester.runpytest(*GATE, "-k", "P36", "--junitxml=j.xml", "--kb-junit-properties")

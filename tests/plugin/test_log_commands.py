@@ -56,10 +56,8 @@ def gate(pytester, mini_suite):
         facts="",
     )
     (pytester.path / "suites/facts.jsonl").unlink()
-    (pytester.path / "suites/##[facts].jsonl").write_text(
-        lines(FACTS), encoding="utf-8"
-    )
-    (pytester.path / "suites/relations.yaml").write_text(RELATIONS, encoding="utf-8")
+    (pytester.path / "suites/##[facts].jsonl").write_text(lines(FACTS), "utf-8")
+    (pytester.path / "suites/relations.yaml").write_text(RELATIONS, "utf-8")
     knows, says, fails = [], [], []
     for number, form in enumerate(SAID):
         condition = {"contains": f" {number}?"}
@@ -68,9 +66,7 @@ def gate(pytester, mini_suite):
         fails.append({**condition, "error": form})
     default = {"default": {"text": "::error::default"}}
     for name, rules in (("##[knows]", knows), ("##vso[says]", says), ("fails", fails)):
-        (pytester.path / f"{name}.jsonl").write_text(
-            lines([*rules, default]), encoding="utf-8"
-        )
+        (pytester.path / f"{name}.jsonl").write_text(lines([*rules, default]), "utf-8")
     return run
 
 
@@ -110,7 +106,7 @@ def test_a_run_prints_and_writes_no_command_but_keeps_the_exact_text(
     assert ": :error" in text
     assert "# #vso[" in text
     for name in ("j.xml", "kbrel-report/summary.md"):
-        written = (pytester.path / name).read_text(encoding="utf-8")
+        written = (pytester.path / name).read_text("utf-8")
         assert commands_in(written) == [], name
         assert "# #vso" in written, name
 
@@ -120,11 +116,9 @@ def test_a_run_prints_and_writes_no_command_but_keeps_the_exact_text(
     assert {answer.strip() for answer in answers} >= {
         f"{form.strip()} {'now' * n}".strip() for n, form in enumerate(SAID)
     }
-    responses = (pytester.path / "kbrel-report/responses.jsonl").read_text(
-        encoding="utf-8"
-    )
+    responses = (pytester.path / "kbrel-report/responses.jsonl").read_text("utf-8")
     assert json.dumps(SAID[0])[1:-1] in responses
-    page = (pytester.path / "kbrel-report/report.html").read_text(encoding="utf-8")
+    page = (pytester.path / "kbrel-report/report.html").read_text("utf-8")
     assert SAID[0] in page
 
     capsys.readouterr()
@@ -141,9 +135,7 @@ def test_what_a_model_fails_by_is_printed_without_commands(
     assert report()["cases"][0]["verdict"] == "invalid"
     assert commands_in(printed(result)) == []
     for name in ("j.xml", "kbrel-report/summary.md"):
-        assert commands_in((pytester.path / name).read_text(encoding="utf-8")) == [], (
-            name
-        )
+        assert commands_in((pytester.path / name).read_text("utf-8")) == [], name
 
 
 def test_what_a_test_of_ones_own_shows_of_a_model_holds_no_commands(pytester, gate):
@@ -166,7 +158,7 @@ def test_what_a_test_of_ones_own_shows_of_a_model_holds_no_commands(pytester, ga
     assert result.parseoutcomes() == {"failed": 1}
     assert ": :error" in result.stdout.str()
     assert commands_in(printed(result)) == []
-    assert commands_in((pytester.path / "j.xml").read_text(encoding="utf-8")) == []
+    assert commands_in((pytester.path / "j.xml").read_text("utf-8")) == []
 
 
 @pytest.mark.parametrize(
@@ -186,7 +178,7 @@ def test_a_suite_under_a_name_that_pytest_would_print_is_refused(
         in result.stdout.str()
     )
     assert commands_in(printed(result)) == []
-    assert commands_in((pytester.path / "j.xml").read_text(encoding="utf-8")) == []
+    assert commands_in((pytester.path / "j.xml").read_text("utf-8")) == []
     # Without a model it is named in the header only.
     assert commands_in(printed(pytester.runpytest())) == []
 
@@ -212,9 +204,9 @@ def test_a_command_line_tool_prints_no_commands_of_a_file(pytester, capsys):
             "##vso[x]": 1,
         }
     ]
-    (pytester.path / "##[in].jsonl").write_text(lines(rows), encoding="utf-8")
+    (pytester.path / "##[in].jsonl").write_text(lines(rows), "utf-8")
     (pytester.path / "bad.jsonl").write_text(
-        lines([{"##vso[x]": 1, "\n::error::x": 2}]), encoding="utf-8"
+        lines([{"##vso[x]": 1, "\n::error::x": 2}]), "utf-8"
     )
     assert main(["judge", "##[in].jsonl", "--output", "##[out].jsonl"]) == 0
     assert main(["judge", "bad.jsonl", "--output", "out.jsonl"]) == 2
@@ -224,4 +216,4 @@ def test_a_command_line_tool_prints_no_commands_of_a_file(pytester, capsys):
     assert commands_in(printed_text.out + printed_text.err) == []
     assert "# #[out].jsonl" in printed_text.out
     assert "# #vso[x]" in printed_text.err
-    assert "##vso[x]" in (pytester.path / "##[out].jsonl").read_text(encoding="utf-8")
+    assert "##vso[x]" in (pytester.path / "##[out].jsonl").read_text("utf-8")

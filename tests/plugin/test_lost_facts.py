@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.reports.comment import comment_markdown
+from pytest_kbrel.reports.markdown import comment_markdown
 from pytest_kbrel.reports.recorded import read_run
 from tests.plugin.conftest import HEADER, one_line, script
 
@@ -45,7 +45,7 @@ def blessed(pytester, mini_suite):
     mini_suite(suite(), facts())
     for name, known in (("knows", KNOWN), ("forgets", KNOWN[len(LOST) :])):
         text = script(known, r"New \1")
-        (pytester.path / f"all-{name}.jsonl").write_text(text, encoding="utf-8")
+        (pytester.path / f"all-{name}.jsonl").write_text(text, "utf-8")
     result = pytester.runpytest(*knows()[:2], "--kb-baseline-update=prod")
     result.assert_outcomes(passed=4)
 

@@ -5,22 +5,12 @@ import tracemalloc
 
 import pytest
 
-from benchmarks import kill_runs
 from pytest_kbrel import probes
 from pytest_kbrel.models import scripted
 from pytest_kbrel.plugin import worker
 from tests.function_model import Forgetful
 from tests.plugin.conftest import GATE, MODEL
-from tests.reported import comparable
 
-IN_WORKERS = """
-import os
-
-if "PYTEST_XDIST_WORKER" in os.environ:
-    from pytest_kbrel import probes
-
-    probes.CHUNK_FACTS.update(dict.fromkeys(probes.CHUNK_FACTS, 5))
-"""
 CHUNK = 20
 # In bytes. Without chunks it is 25,000.
 LIMIT = 17_000
@@ -89,29 +79,6 @@ def test_what_is_held_of_a_fact_is_its_outcome_and_not_its_questions(peak):
     peak(few)
     held = (peak(many) - peak(few)) / (many - few)
     assert held < LIMIT, held
-
-
-def in_order(responses):
-    return sorted(
-        responses,
-        key=lambda response: (response["case"], response["fact"], response["role"]),
-    )
-
-
-@pytest.mark.slow
-def test_asked_in_chunks_a_run_is_the_same_whoever_works(
-    pytester, mini_suite, report, responses, monkeypatch
-):
-    mini_suite()
-    gate = (*GATE, "--kb-use-cache=off", "-k", "monitor or reliability")
-    pytester.runpytest(*gate)
-    whole_report, whole_responses = comparable(report()), in_order(responses())
-    pytester.makeconftest(IN_WORKERS)
-    monkeypatch.setattr(probes, "CHUNK_FACTS", dict.fromkeys(probes.CHUNK_FACTS, 5))
-    for workers in (), ("-n2",):
-        pytester.runpytest(*gate, *workers)
-        assert kill_runs.first_difference(comparable(report()), whole_report) == ""
-        assert kill_runs.first_difference(in_order(responses()), whole_responses) == ""
 
 
 def test_decided_cases_are_held_once(pytester, mini_suite):

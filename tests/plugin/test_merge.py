@@ -65,7 +65,7 @@ def shards(pytester):
 
 
 def contents(folder):
-    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    report = json.loads((folder / "report.json").read_text("utf-8"))
     files = {
         name: (folder / name).read_bytes()
         for name in ("responses.jsonl", "outcomes.jsonl.xz")
@@ -201,7 +201,7 @@ def test_merged_shards_of_made_facts_are_the_run_without_shards(
     continents = RELATIONS.replace("P36", "P30").replace("capital", "continent")
     mini_suite(ALL, made_facts(seed))
     (pytester.path / "suites" / "relations.yaml").write_text(
-        RELATIONS + continents, encoding="utf-8"
+        RELATIONS + continents, "utf-8"
     )
     limit = f"--kb-limit={[5, 0.7, 1.0][seed % 3]}"
     pytester.runpytest(*GATE, limit, "--kb-output-path=whole")
@@ -251,10 +251,10 @@ def test_shards_of_an_earlier_version_are_read_and_joined(
     folders = shards(2)
     for folder in folders:
         path = pytester.path / folder / "report.json"
-        wire = json.loads(path.read_text(encoding="utf-8"))
+        wire = json.loads(path.read_text("utf-8"))
         for case in wire["cases"]:
             case["verdict"] = "part"
-        path.write_text(json.dumps(wire), encoding="utf-8")
+        path.write_text(json.dumps(wire), "utf-8")
         assert {case.verdict for case in read_run(path).cases} == {"inconclusive"}
     monkeypatch.chdir(pytester.path)
     assert main(["merge", *folders, "--output=joined"]) == 0

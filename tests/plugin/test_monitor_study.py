@@ -30,7 +30,7 @@ def few(mini_suite):
 
     def write(variant="definition", limit=4):
         path = mini_suite(FEW.format(variant=variant, limit=limit))
-        (path.parent / "relations.yaml").write_text(TOLD, encoding="utf-8")
+        (path.parent / "relations.yaml").write_text(TOLD, "utf-8")
 
     return write
 

@@ -3,20 +3,16 @@
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.recorded_run import read_run
-from pytest_kbrel.plugin.output_folder import RunFolder, move_aside, move_back
+from pytest_kbrel.plugin.output_folder import RunFolder, move_aside
 from pytest_kbrel.reports import REPORT_FILES
-from pytest_kbrel.reports.json_report import read_report
 from pytest_kbrel.store.run_store import RunStore
-from tests.plugin.conftest import GATE, ONE, SLOW_N2, wait_until
+from tests.plugin.conftest import GATE, ONE, SLOW_N2, start, wait_until
 
 LOSES = """
 import shutil
@@ -61,10 +57,7 @@ def test_a_run_takes_nothing_from_a_living_one(
         return f"city {len(text)}"
 
     openai_server.say = say
-    line = [sys.executable, "-m", "pytest", *gate, "-p", "no:cacheprovider"]
-    first = subprocess.Popen(
-        line, cwd=pytester.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    first = start(pytester, *gate, stdout=subprocess.PIPE)
     wait_until(lambda: len(openai_server.calls_to("chat/completions")) >= 12)
     assert first.poll() is None
     assert pytester.runpytest(*gate).ret == 0
@@ -89,14 +82,7 @@ def test_a_killed_runs_parts_are_cleared_away(
         return f"city {len(text)}"
 
     openai_server.say = say
-    line = [sys.executable, "-m", "pytest", *gate, *workers, "-p", "no:cacheprovider"]
-    killed = subprocess.Popen(
-        line,
-        cwd=pytester.path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    killed = start(pytester, *gate, *workers)
     parts = pytester.path / "kbrel-report" / ".parts"
     wait_until(lambda: any(parts.glob("*/run.sqlite")))
     os.killpg(killed.pid, signal.SIGKILL)
@@ -187,13 +173,6 @@ def test_files_of_these_names_that_no_run_wrote_are_left_as_they_are(
     assert path.read_text() == '{"mine": 1}'
 
 
-def test_reports_are_moved_back_if_no_run_took_place(tmp_path):
-    _reports(tmp_path, "one")
-    assert move_aside(tmp_path)
-    move_back(tmp_path)
-    assert _names(tmp_path) == set(REPORT_FILES)
-
-
 def test_reports_that_cannot_be_moved_are_a_usage_error(tmp_path):
     _reports(tmp_path, "one")
     (tmp_path / "previous").write_text("a file")
@@ -202,19 +181,6 @@ def test_reports_that_cannot_be_moved_are_a_usage_error(tmp_path):
         match=r"^--kb-output-path: .*cannot be moved to .*previous: .*; allo",
     ):
         move_aside(tmp_path)
-
-
-def test_an_error_names_the_folder_of_a_report_that_was_moved_aside(tmp_path):
-    _reports(tmp_path, "1")
-    move_aside(tmp_path)
-    for read in (read_report, read_run):
-        with pytest.raises(
-            KbrelError,
-            match=r"did not end \(killed\?\), or was refused; the one before: .*/prev",
-        ):
-            read(tmp_path)
-    with pytest.raises(KbrelError, match=r"there is no such report$"):
-        read_report(tmp_path / "other")
 
 
 def test_the_folder_of_a_living_run_stays_and_that_of_a_dead_one_goes(tmp_path):

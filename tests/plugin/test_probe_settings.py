@@ -24,7 +24,7 @@ def suite(slices, more=""):
 
 
 def exchanges(folder):
-    text = (folder / "kbrel-report" / "responses.jsonl").read_text(encoding="utf-8")
+    text = (folder / "kbrel-report" / "responses.jsonl").read_text("utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -34,35 +34,6 @@ def prompts(folder, slice_, role="answer"):
         for actual in exchanges(folder)
         if actual.get("role") == role and f"[{slice_}]" in actual["case"]
     )
-
-
-@pytest.mark.slow
-def test_four_shot_with_two_unsure_is_the_same_on_any_number_of_workers(
-    pytester, mini_suite, report
-):
-    mini_suite(suite(f"{TWO_UNSURE}, known-zero-shot, unseen-zero-shot"))
-    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=7)
-    shown_prompts = prompts(pytester.path, "known-four-shot-2")
-    assert len(shown_prompts) == 12
-    for prompt in shown_prompts:
-        *shown, question = prompt.split("Question: ")[1:]
-        assert [block.splitlines()[1] == "Answer: unsure" for block in shown] == [
-            False,
-            False,
-            True,
-            True,
-        ]
-        # No example is about the country that is asked about.
-        assert not any(question.splitlines()[0] in block for block in shown)
-    actual = report()
-    ids = {case["id"].partition("::")[2] for case in actual["cases"]}
-    assert {"reliability[overall-zero-shot]", "reliability[overall-four-shot-2]"} <= ids
-    pytester.runpytest(MODEL, "-n2", "suites").assert_outcomes(passed=7)
-    assert prompts(pytester.path, "known-four-shot-2") == shown_prompts
-    parallel = report()
-    for case in actual["cases"]:
-        twin = next(other for other in parallel["cases"] if other["id"] == case["id"])
-        assert twin["metrics"] == case["metrics"]
 
 
 def test_controls_stand_in_the_report(pytester, mini_suite, cases):

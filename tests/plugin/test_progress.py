@@ -47,19 +47,6 @@ def test_it_is_told_how_long_nothing_was_answered():
     assert "no answer" not in progress.text([of], 180.0)
 
 
-def test_workers_are_added_up():
-    progress = Progress()
-    progress.expect({"s.kb.yaml::a": 100, "s.kb.yaml::b": 200})
-    one, two = counts("a", 0), counts("b", 0)
-    progress.text([one, two], 0.0)
-    one.add(30, True)
-    two.add(30, True)
-    assert (
-        progress.text([one, two], 2.0)
-        == "2 workers 60/300  30/s  case 1 of 2  about 8 s left"
-    )
-
-
 def test_a_worker_that_has_ended_asks_nothing_any_more(tmp_path):
     store, other = (RunStore(tmp_path / "run.sqlite") for _ in range(2))
     store.end_counting("gw0")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.plugin.conftest import GATE
-from tests.reported import comparable, read_responses
+from tests.reported import read_responses
 
 PROMPTS = """\
 suite: mini
@@ -57,26 +57,13 @@ def test_each_case_shows_its_first_prompt_as_the_model_read_it(
     # The question itself, and none of the multiple-choice questions that come later.
     assert actual[KNOWN] == "Q: What is the capital of China?\nA:"
     assert actual["suites/mini.kb.yaml::pooled[overall]"] == ""
-    page = (pytester.path / "kbrel-report" / "report.html").read_text(encoding="utf-8")
+    page = (pytester.path / "kbrel-report" / "report.html").read_text("utf-8")
     assert "Question: Which planet is closest to the Sun?\nAnswer: Mercury\n" in page
     systems = {
         (one.case, one.ask.request.system)
         for one in read_responses(pytester.path / "kbrel-report" / "responses.jsonl")
     }
     assert {(MONITOR, ""), (HEAD, "You know geography.")} <= systems
-
-
-@pytest.mark.slow
-def test_the_prompt_is_the_same_from_the_cache_and_from_a_recorded_run(
-    pytester, mini_suite, report
-):
-    mini_suite(PROMPTS.replace("1.1", "1.0"))
-    pytester.runpytest(*GATE)
-    first = report()
-    pytester.runpytest(*GATE)
-    assert comparable(report()) == comparable(first)
-    pytester.runpytest("suites", "--kb-from-run=kbrel-report", "--kb-output-path=again")
-    assert prompts(report("again")) == prompts(first)
 
 
 TAIL = """\
@@ -117,7 +104,7 @@ default: {text: Keine Ahnung.}
 
 @pytest.fixture
 def run(pytester, mini_suite, report):
-    (pytester.path / "answers.yaml").write_text(GERMAN_ANSWERS, encoding="utf-8")
+    (pytester.path / "answers.yaml").write_text(GERMAN_ANSWERS, "utf-8")
 
     def start(language, *flags):
         mini_suite(TAIL + language, GERMAN_FACTS)

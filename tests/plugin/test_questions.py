@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugin.conftest import GATE, INVENTS, script
+from tests.plugin.conftest import GATE
 
 HEADER = "suite: mine\nfacts: mine.csv\nquestions:\n"
 TABLE = """\
@@ -22,7 +22,7 @@ def questions(pytester, mini_suite):
 
     def write(text="", table=TABLE):
         mini_suite(HEADER + text)
-        (pytester.path / "suites" / "mine.csv").write_text(table, encoding="utf-8")
+        (pytester.path / "suites" / "mine.csv").write_text(table, "utf-8")
 
     return write
 
@@ -45,17 +45,6 @@ def test_accuracy_by_group_and_over_all_in_one_call_a_question(
     assert len(responses()) == 3
 
 
-def test_the_overall_figure_is_over_all_questions_alike(pytester, questions, cases):
-    questions()
-    (pytester.path / "one.jsonl").write_text(
-        script((("capital of Norway", "Oslo"),), INVENTS), encoding="utf-8"
-    )
-    assert pytester.runpytest("--kb-model=scripted/one.jsonl", "suites").ret == 0
-    overall = cases()["questions[overall]"]["metrics"]
-    assert overall["accuracy"]["value"] == pytest.approx(1 / 3)
-    assert overall["hallucination"]["value"] == pytest.approx(2 / 3)
-
-
 def test_the_second_wording_is_asked_with_wordings(
     pytester, questions, cases, responses
 ):
@@ -65,12 +54,6 @@ def test_the_second_wording_is_asked_with_wordings(
     # The model does not know the seat of Russia.
     accuracy = cases()["questions[east_of_here]"]["metrics"]["accuracy"]["value"]
     assert accuracy == 0.75
-
-
-def test_without_groups_there_is_one_case(pytester, questions, cases):
-    questions(table="question,answer\nWhat is the capital of Norway?,Oslo\n")
-    assert pytester.runpytest(*GATE).ret == 0
-    assert list(cases()) == ["questions[all]"]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +77,7 @@ def test_the_example_of_the_documentation_runs(pytester, mini_suite, cases):
     page = (Path(__file__).parents[2] / "docs" / "suites.md").read_text("utf-8")
     table, suite = re.findall(r"```(?:csv|yaml)\n(.*?)```", page, re.DOTALL)[:2]
     mini_suite(suite)
-    (pytester.path / "suites" / "questions.csv").write_text(table, encoding="utf-8")
+    (pytester.path / "suites" / "questions.csv").write_text(table, "utf-8")
     assert pytester.runpytest(*GATE, "--kb-baseline-update=mine").ret == 0
     assert pytester.runpytest(*GATE, "--kb-baseline=mine").ret == 0
     assert cases()["questions[capitals]"]["n"] == 1

@@ -65,59 +65,6 @@ def again(tmp_path, monkeypatch):
     return resolve
 
 
-def test_settings_of_the_record_are_the_recorded_ones(again, tmp_path):
-    # All of these come from ini file or environment, which are those of other runs.
-    others = {
-        "model": "x",
-        "model_args": "x=1",
-        "device": "cpu",
-        "dtype": "float16",
-        "batch_size": "1",
-    }
-    others |= {
-        "judge": "reference",
-        "judge_args": "seed=9",
-        "limit": 9,
-        "seed": 9,
-    }
-    assert again(**others, inconclusive="fail", baseline="prod") == made_options(
-        **{"from_run": tmp_path / "run", "output_path": tmp_path / "out"},
-        **{
-            "model": "m",
-            "model_args": "max_length=8",
-            "device": "cuda",
-            "dtype": "bfloat16",
-        },
-        **{
-            "batch_size": "64",
-            "apply_chat_template": True,
-            "judge": "openai/j",
-            "judge_args": "seed=1",
-        },
-        **{"limit": 3, "seed": 0, "inconclusive": "fail", "baseline": "prod"},
-        top_k=5,
-    )
-
-
-def test_an_older_record_may_not_know_a_setting(again, tmp_path):
-    some = {
-        "model": "x",
-        "device": "cpu",
-        "dtype": "float16",
-        "batch_size": "1",
-        "judge": "openai/j",
-    }
-    some |= {"limit": 9, "seed": 9, "apply_chat_template": True, "top_k": 8}
-    result = again({}, **some)
-    assert result == made_options(
-        **{
-            "from_run": tmp_path / "run",
-            "output_path": tmp_path / "out",
-            "model": "theirs",
-        }
-    )
-
-
 @pytest.mark.parametrize("name", TYPED)
 def test_what_needs_a_model_is_refused_where_it_is_typed(again, name):
     flag = "--kb-" + name.replace("_", "-")
@@ -150,21 +97,6 @@ def test_recorded_settings_that_cannot_be_are_named(again, recorded):
         pytest.UsageError, match=r"^--kb-from-run: .*run: the recorded settings: "
     ):
         again(recorded)
-
-
-BASE = {"baseline_model": "b"}
-
-
-@pytest.mark.parametrize(
-    ("recorded", "base", "message"),
-    [(BASE, RECORDED_MODEL, "those of b; "), (BASE, None, "none of a second")],
-)
-def test_no_other_model_can_be_compared_with(again, recorded, base, message):
-    with pytest.raises(
-        pytest.UsageError,
-        match=rf"^--kb-baseline-model: found c, and .* in .*run: {message}",
-    ):
-        again(recorded, base=base, typed={"baseline_model": "c"})
 
 
 def test_reports_never_take_the_place_of_the_record(again, tmp_path):

@@ -13,7 +13,7 @@ SUITE = ONE + "  gates: {accuracy: {min: 0.5}}\n"
 @pytest.fixture
 def answers(pytester):
     def write(text, name="answers.jsonl"):
-        (pytester.path / name).write_text(text, encoding="utf-8")
+        (pytester.path / name).write_text(text, "utf-8")
         return f"--kb-model=scripted/{name}"
 
     return write
@@ -88,3 +88,16 @@ def test_a_run_that_a_scripted_crash_ended_goes_on_without_it(
     assert comparable(report()) == whole
     result.stdout.fnmatch_lines(["* of 12 answers reused from .kbrel-cache"])
     assert 0 < int(report()["environment"]["answers_reused"]) < 12
+
+
+def test_a_warning_of_every_product_is_left_out(pytester):
+    text = "MatMul8bitLt: inputs will be cast from torch.bfloat16 to float16"
+    pytester.makepyfile(
+        f"""
+        import warnings
+
+        def test_it():
+            warnings.warn({text!r})
+        """
+    )
+    assert pytester.runpytest().parseoutcomes() == {"passed": 1}

@@ -68,50 +68,12 @@ def test_progress_expects_only_the_requests_of_the_shard(pytester, mini_suite):
         assert sum(expected.values()) == len(asked(pytester.path / index))
 
 
-@pytest.mark.parametrize("by", ["fact", "case"])
-def test_the_shards_of_a_limited_run_ask_together_what_it_asks(
-    pytester, mini_suite, by
-):
-    mini_suite(SUITE)
-    flags = (*GATE, "--kb-limit=5")
-    pytester.runpytest(*flags, "--kb-output-path=all")
-    parts = []
-    for index in "123":
-        pytester.runpytest(
-            *flags,
-            f"--kb-shard={index}/3",
-            f"--kb-shard-by={by}",
-            f"--kb-output-path={index}",
-        )
-        parts.append(asked(pytester.path / index))
-    assert set.union(*parts) == asked(pytester.path / "all")
-    assert sum(map(len, parts)) == len(set.union(*parts))
-
-
 def test_a_failed_response_fails_the_shard(pytester, mini_suite, report):
     mini_suite(ONE)
     (pytester.path / "knows.jsonl").write_text('{"default": {"error": "no"}}\n')
     result = pytester.runpytest(*GATE, "--kb-shard=1/2")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert {case["verdict"] for case in report()["cases"]} == {"invalid"}
-
-
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        (
-            ["--kb-baseline-update=new"],
-            "--kb-shard: found with --kb-baseline-update, and a blessed run",
-        ),
-        (["--kb-plan"], "--kb-shard: found with --kb-plan"),
-        (["--kb-until-decided"], "--kb-shard: found with --kb-until-decided"),
-    ],
-)
-def test_what_a_shard_cannot_do_is_refused(pytester, mini_suite, flags, words):
-    mini_suite(RELATIVE)
-    result = pytester.runpytest(*GATE, "--kb-shard=1/2", *flags)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert words in " ".join(result.stderr.str().split())
 
 
 @pytest.mark.parametrize("where", ["environment", "ini"])
@@ -144,12 +106,6 @@ def test_a_shard_asks_for_no_baseline_that_is_not_there_yet(
     assert "prod" not in (pytester.path / "kbrel-report" / "summary.md").read_text()
     result = pytester.runpytest(*GATE, "--kb-shard=1/2", "--kb-baseline=other")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-
-
-def test_how_to_share_out_is_said_with_a_share_only(pytester, mini_suite):
-    mini_suite(ONE)
-    result = pytester.runpytest(*GATE, "--kb-shard-by=case")
-    result.stderr.fnmatch_lines(["*--kb-shard-by: found without --kb-shard*"])
 
 
 def test_a_test_in_python_is_told_the_share(pytester, mini_suite, monkeypatch):

@@ -5,17 +5,14 @@ import os
 import re
 import select
 import signal
-import struct
 import subprocess
-import sys
 import time
 
 import pytest
 
-from tests.plugin.conftest import GATED, KNOWN, MODEL, script
+from tests.plugin.conftest import GATED, KNOWN, script, start
 
 pty = pytest.importorskip("pty", reason="Windows has no pseudo-terminals")
-fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
 
 
 def slow_model(pytester, seconds):
@@ -25,41 +22,24 @@ def slow_model(pytester, seconds):
 
 
 class Screen:
-    """A session in a pseudo-terminal of 100 columns; ``output`` is all that it wrote.
+    """A session in a pseudo-terminal of 100 columns; ``output`` is all that it wrote."""
 
-    With ``columns`` the terminal itself says how wide it is, not the environment.
-    """
-
-    def __init__(self, pytester, *args, columns=0):
+    def __init__(self, pytester, *args):
         leader, follower = pty.openpty()
         environment = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith("PYTEST_XDIST") and name != "COLUMNS"
+            if not name.startswith("PYTEST_XDIST")
         }
-        if columns:
-            fcntl.ioctl(
-                follower, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0)
-            )
-        else:
-            environment["COLUMNS"] = "100"
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "suites",
-                "-p",
-                "no:cacheprovider",
-                "--color=no",
-                *args,
-            ],
-            cwd=pytester.path,
-            env=environment | {"TERM": "xterm"},
+        self.process = start(
+            pytester,
+            "suites",
+            "--color=no",
+            *args,
+            env=environment | {"TERM": "xterm", "COLUMNS": "100"},
             stdin=subprocess.DEVNULL,
             stdout=follower,
             stderr=follower,
-            start_new_session=True,
             # What a shell starts in the background ignores Ctrl-C, and so would this.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
@@ -93,11 +73,11 @@ def screen(pytester):
     """Start sessions in pseudo-terminals; those that a failed test leaves are killed."""
     begun = []
 
-    def start(*args, **options):
-        begun.append(Screen(pytester, *args, **options))
+    def screen(*args):
+        begun.append(Screen(pytester, *args))
         return begun[-1]
 
-    yield start
+    yield screen
     for one in begun:
         if one.process.poll() is None:
             os.killpg(one.process.pid, signal.SIGKILL)
@@ -130,24 +110,6 @@ def test_a_terminal_shows_the_case_that_is_asked_and_keeps_no_trace_of_it(
 
 
 @pytest.mark.slow
-def test_the_line_fits_a_narrow_terminal(pytester, mini_suite, screen):
-    mini_suite(GATED)
-    slow_model(pytester, 1)
-    # A wider line goes on in the next row, and each update would then add one.
-    longer = (
-        "from pytest_kbrel.plugin.progress import Progress\n\n"
-        "said = Progress.text\n"
-        "Progress.text = lambda *args: said(*args) and said(*args) + 20 * ' more'\n"
-    )
-    pytester.makeconftest(longer)
-    session = screen("--kb-model=scripted/slow.jsonl", columns=60)
-    assert session.end() == 0
-    lines = re.findall(r"\x1b\[2K([^\x1b]+)", session.output)
-    assert lines
-    assert max(map(len, lines)) == 59
-
-
-@pytest.mark.slow
 def test_ctrl_c_while_the_line_is_shown_ends_the_session(pytester, mini_suite, screen):
     mini_suite(GATED)
     slow_model(pytester, 60)
@@ -175,19 +137,3 @@ def test_a_pipe_gets_a_line_a_minute_and_with_q_none(pytester, mini_suite, args,
         line for line in result.outlines if re.match(r"kbrel: head_to_tail\[", line)
     ]
     assert bool(lines) is shown
-
-
-@pytest.mark.slow
-def test_a_stopped_run_tells_what_is_kept(pytester, mini_suite):
-    mini_suite(GATED)
-    pytester.makeconftest(
-        "def pytest_runtest_teardown(item):\n    raise KeyboardInterrupt\n"
-    )
-    result = pytester.runpytest_subprocess(MODEL, "suites")
-    result.stdout.re_match_lines(
-        [r"kbrel: run it again, it goes on: \d+ answers are kept"]
-    )
-    result = pytester.runpytest_subprocess(MODEL, "suites", "--kb-use-cache=off")
-    result.stdout.re_match_lines(
-        [r"kbrel: \d+ answers are not kept: --kb-use-cache=off keeps none"]
-    )

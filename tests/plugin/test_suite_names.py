@@ -29,7 +29,7 @@ def test_yaml_files_of_other_plugins_are_left_to_them(pytester, mini_suite):
 
 
 def test_one_in_a_folder_is_warned_of_once(pytester, mini_suite, plugin_args):
-    mini_suite(GATED).with_name("other.kb.yml").write_text(GATED, encoding="utf-8")
+    mini_suite(GATED).with_name("other.kb.yml").write_text(GATED, "utf-8")
     result = pytester.runpytest("suites", MODEL, *plugin_args)
     assert result.ret == 0
     lines = [line for line in result.outlines if "KbrelWarning" in line]

@@ -49,6 +49,10 @@ FLAGS = [
     (f"{MODEL} --kb-baseline-update=x --kb-until-decided=all", "*a complete one*"),
     (f"{MODEL} --kb-baseline-reason=why", "*: found without --kb-baseline-update*"),
     (f"{MODEL} --kb-prices=1,2", "*: found without --kb-plan or max_cost in *"),
+    (f"{MODEL} --kb-shard=1/2 --kb-baseline-update=x", "--kb-shard: *with --kb-base*"),
+    (f"{MODEL} --kb-shard=1/2 --kb-plan", "--kb-shard: found with --kb-plan, *"),
+    (f"{MODEL} --kb-shard-by=case", "*: found without --kb-shard; *"),
+    ("--kb-model=answers/x --kb-plan", "--kb-plan: nothing is asked of answers/x, *"),
     (f"{MODEL} --kb-junit-properties", "*: found without --junitxml*"),
     (f"{MODEL} --kb-until-decided=all", "*: found without a baseline*"),
     ("--kb-model=", f"--kb-model: found {NO_MODEL}"),
@@ -69,7 +73,7 @@ def test_a_usage_error_is_one_line(pytester, mini_suite, monkeypatch, flags, mes
     for name in ("w.kb.yml", "foreign/baseline.json", "report/report.json"):
         path = pytester.path / ("" if "/" in name else "suites") / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(GATED, encoding="utf-8")
+        path.write_text(GATED, "utf-8")
     (pytester.path / "vllm.py").touch()
     pytester.syspathinsert()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")

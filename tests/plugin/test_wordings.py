@@ -30,7 +30,7 @@ FORGETS = script((("Which city is the capital of Norway", "Bergen"), *KNOWN))
 @pytest.fixture
 def gate(pytester, mini_suite):
     mini_suite(SUITE)
-    pytester.path.joinpath("forgets.jsonl").write_text(FORGETS, encoding="utf-8")
+    pytester.path.joinpath("forgets.jsonl").write_text(FORGETS, "utf-8")
     pytester.runpytest(
         MODEL, "suites", "--kb-baseline-update=two", "--kb-output-path=before"
     )

@@ -9,10 +9,9 @@ from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models import registry
 from pytest_kbrel.plugin import worker as module
 from pytest_kbrel.plugin.worker import CaseRunner
-from pytest_kbrel.records import Fact, Gate, Relation, Table
+from pytest_kbrel.records import Fact, Gate, Relation
 from tests.function_model import FunctionModel
 from tests.made_cases import made_case, made_options, made_suite
-from tests.reported import read_responses
 from tests.stub_config import StubConfig
 
 CITIES = {"France": "Paris", "Peru": "Lima", "Norway": "Oslo", "Japan": "Tokyo"}
@@ -81,59 +80,13 @@ def made(folder, *cases, worker=None, **settings):
     )
 
 
-def accuracy(result):
-    return next(value.value for value in result.metrics if value.name == "accuracy")
-
-
 CASE = with_facts("head_to_tail[a]", Gate(metric="accuracy", rule="min", bound=0.5))
-
-
-def test_a_case_is_asked_written_down_and_decided(tmp_path, models):
-    runner = made(tmp_path, CASE)
-    result = runner.decide(CASE)
-    assert (result.verdict, accuracy(result), result.requests, result.n) == (
-        "pass",
-        1.0,
-        4,
-        4,
-    )
-    assert result.base == Table(columns=(), rows=())
-    assert result.errors == ()
-    assert result.duration > 0
-    runner.store.dump(tmp_path / "responses.jsonl", [])
-    written = list(read_responses(tmp_path / "responses.jsonl"))
-    assert [(one.case, one.ask.fact_id, one.ask.to) for one in written] == [
-        ("mini.kb.yaml::head_to_tail[a]", land, "") for land in CITIES
-    ]
-    runner.close()
-    assert models["hf/a/m"].closed
 
 
 def test_responses_that_cannot_be_kept_end_the_case(tmp_path, models):
     (tmp_path / "out").touch()
     with pytest.raises(KbrelError, match=r"responses cannot be kept: "):
         made(tmp_path, CASE).decide(CASE)
-
-
-def test_the_baseline_model_gets_the_same_requests_and_its_responses_are_marked(
-    tmp_path, models
-):
-    case = replace(CASE, gates=(Gate(metric="accuracy", rule="max_drop", bound=0.0),))
-    runner = made(tmp_path, case, baseline_model="hf/a/b")
-    result = runner.decide(case)
-    # Those of the other model are none of this case's own.
-    assert result.requests == 4
-    assert [row.label for row in result.base.rows] == [
-        "correct",
-        "wrong",
-        "correct",
-        "correct",
-    ]
-    assert [change.fact_id for change in result.gained] == ["Peru"]
-    runner.store.dump(tmp_path / "responses.jsonl", [])
-    written = list(read_responses(tmp_path / "responses.jsonl"))
-    assert [one.ask.to for one in written] == [""] * 4 + ["baseline"] * 4
-    assert models["hf/a/m"].requests == models["hf/a/b"].requests
 
 
 def test_a_model_that_says_nothing_is_no_ground_for_a_comparison(tmp_path, models):

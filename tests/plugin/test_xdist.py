@@ -1,9 +1,7 @@
 """Sessions over pytest-xdist workers: their models, and workers that die."""
 
 import json
-import signal
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from execnet.xspec import XSpec
@@ -39,37 +37,6 @@ def test_workers_elsewhere_are_refused_and_shards_are_named(spec):
     distribution = Distribution(None, REPLAY)
     with pytest.raises(pytest.UsageError, match=r"--tx .*--kb-shard=I/N"):
         distribution.pytest_xdist_setupnodes(None, [XSpec(spec)])
-
-
-class Workers:
-    """xdist's session and its manager of workers, of which one is reached over something else than a pipe."""
-
-    def __init__(self):
-        self.nodemanager, self.EXIT_TIMEOUT = self, 10.0
-        self.sent = []
-        self.ended = []
-        here = SimpleNamespace(
-            _io=SimpleNamespace(popen=SimpleNamespace(send_signal=self.sent.append))
-        )
-        self.group = [here, SimpleNamespace(), here]
-
-    def teardown_nodes(self):
-        self.ended.append(self.EXIT_TIMEOUT)
-
-
-@pytest.mark.parametrize("interrupt", [True, False])
-def test_workers_of_a_session_that_stopped_get_a_second(interrupt):
-    workers = Workers()
-    manager = SimpleNamespace(
-        getplugin=lambda name: workers if name == "dsession" else None
-    )
-    distribution = Distribution(None, REPLAY)
-    distribution.stop(interrupt)
-    assert not workers.ended
-    distribution.pytest_xdist_setupnodes(SimpleNamespace(pluginmanager=manager), [])
-    distribution.stop(interrupt)
-    assert workers.sent == ([signal.SIGINT] * 2 if interrupt else [])
-    assert workers.ended == [1.0]
 
 
 KILL = """

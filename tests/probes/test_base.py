@@ -27,7 +27,6 @@ from pytest_kbrel.records import (
     MonitorSettings,
     Outcome,
     ReliabilitySettings,
-    Shot,
     Step,
     read_digest,
 )
@@ -158,17 +157,6 @@ def test_head_to_tail_of_a_fact_without_answer_expects_nothing():
         make_case(HeadToTailSettings(), UNSEEN), oracle, oracle.keep
     ).table.rows
     assert (row.expected, row.answer) == ("", "Oslo")
-
-
-def test_an_unanswerable_example_in_domain_is_answered_unsure():
-    case = make_case(HeadToTailSettings(prompt="in-domain"), FRANCE)
-    shot = Shot(question="What is the capital of Nowhere?", answer=None)
-    oracle = Oracle()
-    run_case(replace(case, shots=((FRANCE.id, (shot,)),)), oracle, oracle.keep)
-    assert (
-        "Question: What is the capital of Nowhere?\nAnswer: unsure\n"
-        in oracle.rounds[0][0].prompt
-    )
 
 
 POOL = ("Rome", "Oslo", "Bern", "Lima")

@@ -8,14 +8,12 @@ import pytest
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.planning.requests import asks_of
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.probes.wordings import wording_of
 from pytest_kbrel.records import (
     Failed,
     Generated,
     HeadToTailSettings,
-    ReliabilitySettings,
     Reply,
     read_digest,
 )
@@ -169,17 +167,3 @@ def test_probabilities_of_answers_are_in_the_brier_score_alone():
     ]
     # Of each fact one right answer and one wrong one; "unsure" does not count.
     assert value_of(brier, rows) == pytest.approx((0.2**2 + 0.8**2) / 2)
-
-
-@pytest.mark.parametrize("scenario", ["fewest", "most"])
-@pytest.mark.parametrize("probe", ["head_to_tail", "reliability"])
-def test_a_plan_counts_the_requests_of_all_wordings(probe, scenario):
-    france = dataclasses.replace(FRANCE, negatives=TOWNS)
-    settings = (
-        THREE
-        if probe == "head_to_tail"
-        else ReliabilitySettings(choices=4, distractors=5, wordings=3)
-    )
-    planned = len([*asks_of(make_case(settings, france), scenario)])
-    choices = 12 if (probe, scenario) == ("reliability", "most") else 0
-    assert planned == 3 + choices

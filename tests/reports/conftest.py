@@ -10,12 +10,15 @@ from pytest_kbrel.records import (
     Fingerprint,
     GateResult,
     MetricValue,
+    MovedFact,
+    Outcome,
+    Place,
     Run,
     Share,
+    Table,
     Unmatched,
     Waiver,
 )
-from pytest_kbrel.reports.phrases import STOPPED
 from tests.made_cases import told
 
 SUITE = "suites/world.kb.yaml"
@@ -103,92 +106,68 @@ def case(probe, part, verdict, metrics, **more):
     return CaseResult(**(fields | more))
 
 
-def small():
-    drop = GateResult(
-        metric="accuracy",
-        rule="max_drop",
-        bound=0.02,
-        verdict="fail",
-        reasons=told(
-            "significantly worse than reference and by more than the tolerance"
-        ),
-        line=17,
+def gate(reason="", **more):
+    """A gate on accuracy that failed."""
+    given = {"metric": "accuracy", "rule": "max_drop", "bound": 0.02, "verdict": "fail"}
+    return GateResult(**given | {"reasons": told(reason) if reason else ()} | more)
+
+
+def moved_fact(**more):
+    """The fact that moved MONITOR most: after a wrong context the model says something else."""
+    place = Place(
+        fact_id="P30:1",
+        cell="negative2:0",
+        prompt="Peru. On which continent is country 1?",
+        answer=" Africa",
+        probability=0.031,
     )
-    passed = GateResult(
-        metric="monitor",
-        rule="max",
-        bound=0.6,
-        verdict="pass",
-        reasons=told("0.412 is within 0.6"),
-        line=16,
+    given = {"metric": "monitor", "place": place, "expected": "Asia", "column": "ird"}
+    return MovedFact(**given | {"now": 0.633, "before": 0.012, "anchor": 0.982} | more)
+
+
+def monitored_case(part, verdict, figures, **more):
+    """A slice of MONITOR with key metrics: (value, difference) each."""
+    names = ("monitor", "pfd", "ird", "anchor_prob", "accuracy", "accuracy_max")
+    values = (metric(name, *pair) for name, pair in zip(names, figures, strict=False))
+    return case("monitor", part, verdict, tuple(values), **more)
+
+
+def small():
+    reason = "significantly worse than reference and by more than the tolerance"
+    drop = gate(reason, line=17)
+    limit = {"metric": "monitor", "rule": "max", "bound": 0.6, "verdict": "pass"}
+    passed = gate("0.412 is within 0.6", line=16, **limit)
+    worse = ((0.412, 0.031), (0.3, 0.0), (0.25, -0.0101), (0.701, -0.02))
+    same = ((0.39, 0.0), (0.28, 0.0), (0.2, 0.0), (0.75, 0.004), (0.61, 0.0))
+    answers = (("accuracy", 0.21, -0.02), ("hallucination", 0.5, 0.01))
+    seen = {"cr": 0.6, "wr": 0.3, "ncr": 0.3, "c_correct": 0.8, "nccr": -0.2}
+    unsure = replace(
+        drop,
+        verdict="inconclusive",
+        reasons=told("the drop may be 0.06; 400 facts would decide"),
     )
     cases = (
-        case(
-            "monitor",
+        monitored_case(
             "P30",
             "fail",
-            tuple(
-                metric(name, value, delta)
-                for name, value, delta in (
-                    ("monitor", 0.412, 0.031),
-                    ("pfd", 0.3, 0.0),
-                    ("ird", 0.25, -0.0101),
-                    ("anchor_prob", 0.701, -0.02),
-                    ("accuracy", 0.512, -0.071),
-                    ("accuracy_max", 0.6, -0.01),
-                )
-            ),
+            (*worse, (0.512, -0.071), (0.6, -0.01)),
             gates=(passed, drop),
             lost=tuple(change(at) for at in range(7)),
             gained=(change(99),),
         ),
-        case(
-            "monitor",
-            "P17",
-            "pass",
-            tuple(
-                metric(name, value, delta)
-                for name, value, delta in (
-                    ("monitor", 0.39, 0.0),
-                    ("pfd", 0.28, 0.0),
-                    ("ird", 0.2, 0.0),
-                    ("anchor_prob", 0.75, 0.004),
-                    ("accuracy", 0.61, 0.0),
-                )
-            ),
-            gates=(replace(passed, metric="monitor"),),
-        ),
+        monitored_case("P17", "pass", same, gates=(passed,)),
         case(
             "head_to_tail",
             "open-tail",
             "inconclusive",
-            (
-                metric("accuracy", 0.21, -0.02),
-                metric("hallucination", 0.5, 0.01),
-                metric("missing", 0.29, 0.01),
-            ),
-            gates=(
-                replace(
-                    drop,
-                    verdict="inconclusive",
-                    reasons=told("the drop may be 0.06; 400 facts would decide"),
-                ),
-            ),
+            (*(metric(*of) for of in answers), metric("missing", 0.29, 0.01)),
+            gates=(unsure,),
         ),
         case(
             "reliability",
             "known-zero-shot",
             "pass",
-            tuple(
-                metric(n, v, 0.01)
-                for n, v in (
-                    ("cr", 0.6),
-                    ("wr", 0.3),
-                    ("ncr", 0.3),
-                    ("c_correct", 0.8),
-                    ("nccr", -0.2),
-                )
-            ),
+            tuple(metric(name, value, 0.01) for name, value in seen.items()),
         ),
         case(
             "reliability",
@@ -200,14 +179,7 @@ def small():
                 metric("iur", 0.9),
             ),
         ),
-        case(
-            "monitor",
-            "overall",
-            "pass",
-            (metric("monitor", 0.401, 0.01),),
-            aggregate=True,
-            n=2,
-        ),
+        overall("monitor", metric("monitor", 0.401, 0.01), n=2),
     )
     return Run(
         kbrel_version="0.1.0",
@@ -219,6 +191,11 @@ def small():
         baseline="reference",
         exit_status=1,
     )
+
+
+def overall(probe, *values, **more):
+    """A passed figure over all slices of a probe."""
+    return case(probe, "overall", "pass", values, aggregate=True, **more)
 
 
 def rich():
@@ -235,12 +212,12 @@ def rich():
         p_holm=0.009,
         p_bh=0.002,
     )
-    within = GateResult(
+    within = gate(
+        "anchor_prob recovered 0.993 of the baseline",
         metric="anchor_prob",
         rule="recovery",
         bound=0.98,
         verdict="pass",
-        reasons=told("anchor_prob recovered 0.993 of the baseline"),
         observed=0.993,
         low=0.981,
         high=1.004,
@@ -281,14 +258,7 @@ def rich():
             Share(name="empty", value=2, total=120, limit=0.5),
         ),
     )
-    pooled = case(
-        "pooled",
-        "overall",
-        "pass",
-        (metric("accuracy", 0.43, -0.01),),
-        aggregate=True,
-        n=700,
-    )
+    pooled = overall("pooled", metric("accuracy", 0.43, -0.01), n=700)
     return replace(
         run,
         cases=(failed, passed, unsure, *rest, pooled),
@@ -301,42 +271,62 @@ def rich():
     )
 
 
+def outcomes(columns, rows, label="correct"):
+    """A table of outcomes: the values of each fact, the first one the model's answer."""
+    columns = tuple(columns.split())
+    made = [
+        Outcome(
+            fact_id=f"P30:{at}",
+            question=f"Q{at} <b>",
+            expected="Asia",
+            answer="a",
+            label=label,
+            values=values,
+            prompt_digest="d",
+        )
+        for at, values in enumerate(rows)
+    ]
+    return Table(columns=columns, rows=tuple(made))
+
+
+def monitored(shift=0.0):
+    """Ten facts with anchors from 0.05 to 0.95, and one that was left out."""
+    rows = [(1.0, at / 10 + 0.05 + shift) for at in range(10)]
+    return outcomes("kept anchor", [*rows, (0.0, 0.99)])
+
+
+def with_facts(run):
+    """The run with outcomes of a MONITOR case and of a Head-to-Tail case."""
+    first, second, third, *rest = run.cases
+    sure, right = (0.95, 0.95, 0.95, 0.95, 0.15, 0.15), (1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
+    rows = [(right[at], 1.0, sure[at]) for at in range(6)]
+    answered = outcomes("correct answered answer_prob", [*rows, (0.0, 0.0, 0.5)])
+    first, third = replace(first, table=monitored()), replace(third, table=answered)
+    return replace(run, cases=(first, second, third, *rest))
+
+
 def hostile():
     def say(at):
         return HOSTILE[at % len(HOSTILE)]
 
+    keys = ("question", "expected", "old_answer", "new_answer", "relation")
     changes = tuple(
-        Change(
+        replace(
+            change(at),
+            **{key: say(at + of) for of, key in enumerate(keys)},
             fact_id=f"f{at}",
-            question=say(at),
-            expected=say(at + 1),
-            old_answer=say(at + 2),
-            new_answer=say(at + 3),
-            relation=say(at + 4),
             bucket=say(at + 5),
-            new_probability=0.5,
+            old_probability=None,
         )
         for at in range(60)
     )
     cases = []
-    verdicts = (
-        "fail",
-        "invalid",
-        "not comparable",
-        "no baseline",
-        "inconclusive",
-        "pass",
-    )
+    words = ["fail", "invalid", "not-comparable", "no-baseline", "inconclusive", "pass"]
+    verdicts = [word.replace("-", " ") for word in words]
     for at, text in enumerate(HOSTILE):
         probe = ("monitor", "head_to_tail", "reliability")[at % 3]
-        gate = GateResult(
-            metric=text,
-            rule="recovery",
-            bound=0.98,
-            verdict="not comparable",
-            reasons=told(say(at + 4)),
-            line=3,
-        )
+        odd = {"rule": "recovery", "verdict": "not comparable", "line": 3}
+        odd_gate = gate(say(at + 4), metric=text, **odd)
         cases.append(
             case(
                 probe,
@@ -344,7 +334,7 @@ def hostile():
                 verdicts[at % len(verdicts)],
                 (metric("accuracy", None, note=say(at + 5)), metric(text or "ur", 0.5)),
                 suite=text[:200] or SUITE,
-                gates=(gate, replace(gate, metric="accuracy")),
+                gates=(odd_gate, replace(odd_gate, metric="accuracy")),
                 lost=changes,
                 gained=changes[:3],
                 errors=HOSTILE,
@@ -357,15 +347,8 @@ def hostile():
                 ),
             )
         )
-    cases.append(
-        case(
-            "reliability",
-            "overall",
-            "no baseline",
-            (metric("nccr", None, note=HOSTILE[0]),),
-            aggregate=True,
-        )
-    )
+    over_all = overall("reliability", metric("nccr", None, note=HOSTILE[0]))
+    cases.append(replace(over_all, verdict="no baseline"))
     return Run(
         kbrel_version="0.1.0",
         created="2026-01-02T03:04:05+00:00",
@@ -428,33 +411,5 @@ def many(count):
 
 
 @pytest.fixture
-def many_cases():
-    return many
-
-
-@pytest.fixture
-def stopped_run():
-    """A run that stopped at its first failure: an aggregate and a slice of unseen knowledge were not run."""
-    run = small()
-    fields = {
-        "verdict": "not run",
-        "n": 0,
-        "metrics": (),
-        "errors": ("the session stopped before this case",),
-    }
-    cases = (
-        case("reliability", "overall", **fields, aggregate=True),
-        run.cases[0],
-        case("reliability", "unseen-zero-shot", **fields),
-    )
-    return replace(run, cases=cases, complete=False, problems=(STOPPED,))
-
-
-@pytest.fixture
 def make_case():
     return case
-
-
-@pytest.fixture
-def make_metric():
-    return metric

@@ -16,26 +16,29 @@ from pytest_kbrel.records import (
     Churn,
     Correlation,
     Divergence,
-    GateResult,
     Looks,
-    MovedFact,
-    Place,
     Share,
     Waiver,
 )
-from pytest_kbrel.reports.comment import comment_markdown
 from pytest_kbrel.reports.html.comparison import comparison_html
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import report_dict, schema
 from pytest_kbrel.reports.junit import write_junit
-from pytest_kbrel.reports.markdown import summary_markdown
-from pytest_kbrel.reports.terminal import terminal_lines
-from pytest_kbrel.reports.terminal.failure import failure_text
+from pytest_kbrel.reports.markdown import comment_markdown, summary_markdown
+from pytest_kbrel.reports.terminal import failure_text, terminal_lines
 from tests.made_cases import told
 from tests.made_comparisons import comparison_of
 from tests.plugin.conftest import KNOWS, OVERCONFIDENT, SUITE, mini_suite
-from tests.reports.conftest import case, fingerprint, metric, rich
-from tests.reports.test_html_plots import monitored, with_facts
+from tests.reports.conftest import (
+    case,
+    fingerprint,
+    gate,
+    metric,
+    monitored,
+    moved_fact,
+    rich,
+    with_facts,
+)
 
 __all__ = ["mini_suite"]
 
@@ -47,32 +50,13 @@ def red():
     run = rich()
     run = replace(run, model=replace(run.model, name="./base + ./my-lora"))
     failed, passed, unsure, seen, unseen, *overall = run.cases
-    place = Place(
-        fact_id="P30:1",
-        cell="negative2:0",
-        prompt="Peru. On which continent is country 1?",
-        answer=" Africa",
-        probability=0.031,
-    )
-    moved = MovedFact(
-        metric="monitor",
-        place=place,
-        expected="Asia",
-        column="ird",
-        now=0.633,
-        before=0.012,
-        anchor=0.982,
-    )
     moved_tokens = Divergence(facts=118, positions=900, kl=0.25, top1_agreement=0.9)
     late = Waiver(
         owner="Eve", reason="old", expires="2025-06-30", fact="P30:2", line=21
     )
-    rose = GateResult(
+    rose = gate(
+        "monitor rose by 0.031",
         metric="monitor",
-        rule="max_drop",
-        bound=0.02,
-        verdict="fail",
-        reasons=told("monitor rose by 0.031"),
         observed=0.031,
         low=0.01,
         high=0.052,
@@ -84,30 +68,25 @@ def red():
         gates=(*failed.gates, rose),
         waiver=None,
         expired=(replace(late, expired=True),),
-        moved=(moved,),
+        moved=(moved_fact(),),
         notes=tuple(f"{at} of 120 facts: asked otherwise" for at in range(1, 8)),
         churn=Churn(facts=118, texts=21, labels=8, divergence=moved_tokens),
         prompt="Question: On which continent is country 1?\nAnswer:",
     )
-    gate = unsure.gates[0]
+    first = replace(
+        unsure.gates[0],
+        reasons=told(
+            "it fell; about 400 facts would decide, were it the same", needed=400
+        ),
+        observed=0.02,
+        low=-0.02,
+        high=0.06,
+        unchanged=0.04,
+    )
+    limit = {"metric": "missing", "rule": "max", "bound": 0.3, "line": 17}
     unsure = replace(
         unsure,
-        gates=(
-            replace(
-                gate,
-                reasons=told(
-                    "it fell; about 400 facts would decide, were it the same",
-                    needed=400,
-                ),
-                observed=0.02,
-                low=-0.02,
-                high=0.06,
-                unchanged=0.04,
-            ),
-            replace(
-                gate, metric="missing", rule="max", bound=0.3, reasons=told("unsure")
-            ),
-        ),
+        gates=(first, gate("unsure", verdict="inconclusive", **limit)),
         looks=Looks(taken=2, of=10, asked=120, facts=600),
         settings=(("language", "sw (no rules)"),),
         integrity=(
@@ -119,14 +98,13 @@ def red():
         metric("cr_control_majority", 0.083),
         metric("c_correct_control_random", 0.2),
     )
-    below = replace(
-        gate,
+    below = gate(
+        "c_correct is 0.600 above its control",
         metric="c_correct",
         rule="above_control",
         bound=0.7,
-        verdict="fail",
-        reasons=told("c_correct is 0.600 above its control"),
         observed=0.6,
+        line=17,
     )
     seen = replace(
         seen,

@@ -1,10 +1,18 @@
+"""The page of a run: its markup is its own, hostile text does nothing, lists are cut, and plots draw figures."""
+
+import base64
+import hashlib
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
-from pytest_kbrel.reports.html.page import LARGEST, report_html
+from pytest_kbrel.records import MetricValue
+from pytest_kbrel.reports.html.page import LARGEST, anchors, report_html
+from pytest_kbrel.reports.html.plots import forest
+from pytest_kbrel.reports.view import View
+from tests.reports.conftest import case, change, gate, many, metric, rich, small
 
 VOID = {"meta", "br", "input"}
 ATTRIBUTES = {
@@ -48,9 +56,7 @@ class Page(HTMLParser):
             self.text.append(data)
 
 
-@pytest.mark.parametrize(
-    "name", ["small_run", "rich_run", "hostile_run", "empty_run", "big_run"]
-)
+@pytest.mark.parametrize("name", ["rich_run", "hostile_run", "empty_run", "big_run"])
 def test_the_page_is_well_formed_and_holds_nothing_but_its_own_markup(name, request):
     text = report_html(request.getfixturevalue(name))
     page = Page(text)
@@ -63,93 +69,184 @@ def test_the_page_is_well_formed_and_holds_nothing_but_its_own_markup(name, requ
     assert {link[1:] for link in page.links} <= set(page.ids)
     assert not re.search(r"url\(|@import|https?://", text.split("</style>")[0])
     assert text.startswith('<!doctype html>\n<html lang="en">')
-
-
-def test_hostile_text_is_shown_but_does_nothing(hostile_run):
-    text = report_html(hostile_run)
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    # Line breaks are the page's own and those of prompts.
     assert not re.search(
         "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
         text,
     )
-    assert "\\x1b[31mred" in text
-    assert "\\u202eright-to-left" in text
-    text.encode("utf-8")
+    assert max(map(len, page.text)) <= 700
+    assert len(text.encode("utf-8")) < LARGEST
 
 
-def test_a_very_long_answer_is_cut(hostile_run):
-    assert max(map(len, Page(report_html(hostile_run)).text)) <= 700
-
-
-def test_a_hundred_failing_cases_stay_below_a_megabyte_and_a_half(big_run):
-    text = report_html(big_run)
-    assert len(text.encode("utf-8")) < 1_500_000
-    assert text.count("<h4>60 facts lost, ") == 100
-    assert text.count('<tbody class="case"') == 100
+def test_a_browser_is_told_to_fetch_nothing_and_to_run_the_pages_own_script(empty_run):
+    page = report_html(empty_run)
+    (code,) = re.findall("<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+    )
+    policy += "form-action 'none'; base-uri 'none'"
+    assert f'<meta http-equiv="Content-Security-Policy" content="{policy}">' in page
+    assert "<!--" not in code
+    assert 'id="plots"' not in page
 
 
 @pytest.mark.slow
-def test_a_page_of_five_hundred_cases_has_them_all(many_cases):
-    text = report_html(many_cases(500))
-    assert len(text.encode("utf-8")) < LARGEST
-    assert text.count('<tbody class="case"') == 500
-    assert "Its details did not fit" not in text
-    # The others open to less.
-    assert 100 < text.count("The page has no room for more of it") < 400
-    assert Page(text).open == []
-
-
-@pytest.mark.slow
-def test_a_page_of_thousands_of_cases_stays_below_three_megabytes(many_cases):
-    text = report_html(many_cases(3000))
+@pytest.mark.parametrize("count", [500, 3000])
+def test_a_large_page_is_cut_and_says_how_much(count):
+    text = report_html(many(count))
     assert len(text.encode("utf-8")) < LARGEST
     assert Page(text).open == []
-    assert len(re.findall(r"\d+ more (?:slice|case|waiver)s in report.json", text)) == 5
+    left = re.findall(r"(\d+) more slices? in report.json", text)
+    shown = text.count('<tbody class="case"')
+    assert shown == 500 if count == 500 else shown + int(left[0]) == count
 
 
-def test_at_most_fifty_facts_a_case_are_listed(hostile_run):
-    listed = re.findall(
-        "60 facts lost, ([0-9]+) of them here", report_html(hostile_run)
+def test_lists_that_are_cut_say_how_many_are_left_out():
+    lost = tuple(
+        replace(change(at), fact_id=f"f{at}", relation=f"P{at}") for at in range(60)
     )
-    assert 10 < max(map(int, listed)) <= 50
+    one = case("monitor", "P0", "fail", (), errors=("e",) * 11, lost=lost)
+    cases = [replace(one, id=f"monitor[P{at}]", slice=f"P{at}") for at in range(12)]
+    page = report_html(replace(small(), cases=tuple(cases), problems=("p",) * 51))
+    assert page.count("<li>p</li>") == 50
+    assert page.count("<li>error: e</li>") == 12 * 10
+    for words in (
+        "<li>and 1 more</li>",
+        "problem in report.json",
+        "48 more relations in",
+        "<h4>60 facts lost, 50 of them here",
+        "<summary>2 more cases not passed",
+    ):
+        assert words in page
+    differences = report_html(many(30)).partition('id="plots"')[2].split("<details>", 1)
+    assert differences[0].count('<td class="forest">') == 25
 
 
-def test_the_table_with_the_worst_verdict_comes_first(small_run):
-    words = {"P30": "pass", "open-tail": "inconclusive", "unseen-zero-shot": "fail"}
-    cases = tuple(
-        replace(one, verdict=words.get(one.slice, "pass")) for one in small_run.cases
+def test_failed_cases_come_first_and_numbers_are_sorted_by_value():
+    verdicts = {
+        "P10": "pass",
+        "P9": "pass",
+        "P101": "fail",
+        "P20": "inconclusive",
+        "P2": "fail",
+    }
+    cases = [case("monitor", part, verdict, ()) for part, verdict in verdicts.items()]
+    cases += [
+        case("head_to_tail", "a-head", "invalid", ()),
+        case("reliability", "known", "pass", ()),
+    ]
+    page = report_html(replace(small(), cases=tuple(cases)))
+    order = ["P2", "P101", "P20", "P9", "P10"]
+    assert re.findall('<tbody class="case" id="monitor-(.*?)"', page) == order
+    titles = re.findall("<h3 id=.group.*?>(.*?)</h3>", page)
+    assert titles == ["MONITOR", "Head-to-Tail", "Reliable KB, known"]
+
+
+def test_each_case_has_a_link_of_its_own_made_of_its_id():
+    def ids(*cases):
+        return list(anchors(replace(small(), cases=cases)).values())
+
+    cases = [
+        case("monitor", name, "pass", (), label="x")
+        for name in ("P1", "P/1", "P 1", "é")
+    ]
+    found = ids(*cases)
+    assert len(set(found)) == 4
+    assert found[-2:] == ["monitor-P1", "monitor"]
+    assert all(re.fullmatch(r"[\w.-]+", one, re.ASCII) for one in found)
+    other = replace(cases[0], suite="b.kb.yaml")
+    assert "b.kb.yaml-monitor-P1" in ids(cases[0], other)
+    # The name of a section is taken.
+    assert ids(case("test", "why", "invalid", (), id="why")) != ["why"]
+
+
+def test_a_prompt_keeps_its_lines_and_nothing_else():
+    failed, *rest = small().cases
+    prompt = "one\n</pre><script>\x1b\n\u202etwo" + "x" * 4000
+    page = report_html(replace(small(), cases=(replace(failed, prompt=prompt), *rest)))
+    assert "<pre>one\n&lt;/pre&gt;&lt;script&gt;\\x1b\n\\u202etwoxx" in page
+    assert "x\n…</pre>" in page
+    assert "first prompt" not in report_html(small())
+
+
+@pytest.mark.parametrize(
+    ("better", "rule", "bound", "at", "ends", "allowed"),
+    [
+        ("higher", "max_drop", 0.05, -0.1, (-0.2, -0.05), -0.05),
+        ("lower", "max_drop", 0.05, 0.1, (0.05, 0.2), -0.05),
+        ("higher", "recovery", 0.9, -0.1, (-0.2, -0.05), -0.05),
+        ("higher", "min", 0.05, -0.1, (-0.2, -0.05), None),
+    ],
+)
+def test_differences_are_turned_towards_what_is_better(
+    better, rule, bound, at, ends, allowed
+):
+    moved = MetricValue(
+        name="x", better=better, value=0.4, n=9, baseline=0.5, delta=-0.1,
+        delta_low=-0.2, delta_high=-0.05,
+    )  # fmt: skip
+    judged = gate(metric="x", rule=rule, bound=bound)
+    one = case("monitor", "P1", "fail", (moved,), gates=(judged,))
+    ((row,), _) = forest(View(replace(small(), cases=(one,))))
+    assert (row.at, (row.low, row.high)) == (at, ends)
+    assert row.allowed == (None if allowed is None else pytest.approx(allowed))
+    assert row.gate == (None if rule == "min" else judged)
+
+
+def numbers_below(page, plot):
+    """Return the rows of the table below a plot."""
+    table = (
+        page.partition(f'id="plot-{plot}"')[2]
+        .partition("<tbody>")[2]
+        .partition("</tbody>")[0]
     )
-    groups = re.findall(
-        "<h3 id=.group.*?>(.*?)</h3>", report_html(replace(small_run, cases=cases))
+    rows = re.findall("<tr>(.*?)</tr>", table)
+    return [" ".join(re.findall("<t[hd][^>]*>(.*?)</t[hd]>", row)) for row in rows]
+
+
+def test_shares_of_buckets_are_weighted_by_their_facts():
+    def bucket(part, n, *shares):
+        names = ("accuracy", "hallucination", "missing")
+        return case(
+            "head_to_tail", part, "pass", tuple(map(metric, names, shares)), n=n
+        )
+
+    cases = (
+        bucket("a-head", 30, 1.0, 0.0, 0.0),
+        bucket("b-head", 10, 0.0, 0.5, 0.5),
+        bucket("b-tail", 10, 0.2, 0.3, 0.5),
     )
-    assert groups == [
-        "Reliable KB, unseen",
-        "Head-to-Tail",
-        "MONITOR",
-        "Reliable KB, known",
+    page = report_html(replace(small(), cases=cases))
+    assert numbers_below(page, "buckets") == [
+        "head 40 0.750 0.125 0.125 – – –",
+        "tail 10 0.200 0.300 0.500 – – –",
     ]
 
 
-def test_of_many_reasons_the_first_ten_are_open(many_cases):
-    page = report_html(many_cases(12))
-    (why,) = re.findall(
-        r'<section aria-labelledby="why">(.*?)</section>', page, re.DOTALL
+def test_published_models_stand_behind_the_run_in_the_same_setting():
+    values = (metric("ncr", 0.1, 0.0), metric("ur", 0.2, 0.0))
+    overall = case(
+        "reliability",
+        "overall",
+        "fail",
+        values,
+        aggregate=True,
+        members=("reliability[known-four-shot]",),
     )
-    first, rest = why.split("<details>")
-    assert (first.count("<li>"), rest.count("<li>")) == (10, 2)
-    assert "<summary>2 more cases not passed</summary>" in rest
+    models = {
+        (f"{of} <model>", of): {"ncr": 0.3, "ur": 0.4}
+        for of in ("zero-shot", "four-shot")
+    }
+    page = report_html(replace(small(), cases=(overall,)), published=models)
+    assert numbers_below(page, "published-ncr-four-shot") == [
+        "this run 0.100 0.100 0.200 0.200", "four-shot &lt;model&gt; 0.300  0.400 ",
+    ]  # fmt: skip
 
 
-def test_each_case_can_unfold_its_prompt_with_its_lines_and_nothing_else(small_run):
-    hostile = "line one\n</pre><script>\x1b\n\u202eline three"
-    failed, passed, *_ = small_run.cases
-    cases = (replace(failed, prompt=hostile), replace(passed, prompt="x" * 4001))
-    text = report_html(replace(small_run, cases=cases))
-    assert (
-        "<pre>line one\n&lt;/pre&gt;&lt;script&gt;\\x1b\n\\u202eline three</pre>"
-        in text
-    )
-    assert f"<pre>{'x' * 4000}\n…</pre>" in text
-    assert text.index("The first prompt, as the model read it") < text.index("xxx")
-    assert Page(text).open == []
-    assert "first prompt" not in report_html(small_run)
+def test_text_in_a_plot_is_escaped_and_cut():
+    values = (metric("pfd", 0.1), metric("ird", 0.2))
+    one = replace(rich().cases[0], slice='"><script>' + "<b>" * 9, metrics=values)
+    page = report_html(replace(small(), cases=(one,))).partition('id="plot-framing"')[2]
+    assert "&lt;script&gt;&lt;b&gt;&lt;b…</text>" in page
+    assert not re.search("<(b|script)>", page.partition("</figure>")[0])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest_kbrel import stats
 from pytest_kbrel.stats.clusters import clustered_mean
 from pytest_kbrel.stats.estimates import ONE_CLUSTER
-from pytest_kbrel.stats.paired_rates import mcnemar, tango
+from pytest_kbrel.stats.paired_rates import tango
 from tests.stats.samples import macro, mean, paired_difference, sample
 
 X = np.array([1, 1, 1, 0, 0, 0, -1, 0, 1, 0, 0, 0], dtype=float)
@@ -121,12 +121,6 @@ def test_the_larger_p_and_the_wider_side_decide(better: str, rate: bool) -> None
         max(test(0.2) or 0 for test in result.tests)
     )
     assert result.p_of(0.2) >= by_object.p(0.2) - 1e-12  # type: ignore[operator]
-
-
-def test_facts_without_common_objects_are_compared_by_facts_alone() -> None:
-    result = compared(X, np.arange(12))
-    assert result.clustered is None
-    assert result.p == pytest.approx(mcnemar(4, 1))
 
 
 def test_one_object_in_all_leaves_no_test() -> None:

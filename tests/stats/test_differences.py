@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from random import Random
 
 import numpy as np
 import pytest
@@ -92,77 +91,6 @@ def test_facts_in_several_cases_have_obuchowskis_variance() -> None:
     assert result.estimate.value == pytest.approx(delta)
     assert result.p == pytest.approx(scipy.stats.t.cdf(delta / se, 59))
     assert result.flips is None
-
-
-THIRDS = st.sampled_from([0.0, 1 / 3, 2 / 3, 1.0])
-# Each fact before and after: many changed, or hardly any.
-STEPS = st.lists(
-    st.tuples(THIRDS, THIRDS) | THIRDS.map(lambda value: (value, value)),
-    min_size=4,
-    max_size=40,
-)
-
-
-def over_cases(steps: list[tuple[float, float]], *cases: list[int]) -> stats.Difference:
-    """Compare the pooled facts of some cases, each of which has the facts at these places, in this order."""
-    facts = [tuple(f"f{row}" for row in case) for case in cases]
-    before, after = (
-        sample(*([steps[row][run] for row in case] for case in cases), facts=facts)
-        for run in (0, 1)
-    )
-    return paired_difference(after, before, pooled, better="higher", bounds=(0, 1))
-
-
-@given(STEPS, st.randoms(use_true_random=False), st.integers(0, 36))
-def test_facts_cut_into_two_cases_differ_from_them_in_one_by_the_variance_alone(
-    steps: list[tuple[float, float]], shuffler: Random, cut: int
-) -> None:
-    """Figure, sign-flip p and imagined facts know no cases; the variance is a stratified sample's.
-
-    That is no more than twice the variance of all facts together, and may be nothing at all: what differs
-    between two cases is no chance. Its degrees of freedom may be those of the smaller case, by which the
-    interval then gets wider, but no more of them count than the variance has of its own beside what the
-    imagined facts add.
-    """
-    n = len(steps)
-    places = list(range(n))
-    shuffler.shuffle(places)
-    cut = 2 + cut % (n - 3)
-    whole, result = (
-        over_cases(steps, places),
-        over_cases(steps, places[:cut], places[cut:]),
-    )
-    one, two = whole.estimate, result.estimate
-    assert (two.value, two.n) == (pytest.approx(one.value), n)
-
-    moves = np.array([steps[row][1] - steps[row][0] for row in places])
-    parts = [len(part) * part.var(ddof=1) / n**2 for part in (moves[:cut], moves[cut:])]
-    gained = sum(parts) - moves.var(ddof=1) / n
-    assert sum(parts) <= 2 * moves.var(ddof=1) / n + 1e-12
-    assert two.se**2 - one.se**2 == pytest.approx(
-        gained * (n / (n + 2)) ** 2 * (n - 1) / n, abs=1e-12
-    )  # type: ignore[operator]
-    assert one.df == n - 1
-    assert min(cut, n - cut) - 1 <= two.df * (1 + 1e-9)
-    assert two.df <= n - 1
-    for estimate in (one, two):
-        centre, half = (
-            n / (n + 2) * one.value,
-            scipy.stats.t.ppf(0.975, estimate.df) * estimate.se,
-        )  # type: ignore[operator]
-        ends = max(centre - half, -1.0), min(centre + half, 1.0)
-        assert (estimate.low, estimate.high) == pytest.approx(ends, abs=1e-9)
-
-    if np.count_nonzero(moves) <= 16:
-        assert result.tests[0](0.0) == pytest.approx(whole.tests[0](0.0))
-    elif sum(parts) > 1e-12:
-        welch = sum(parts) ** 2 / sum(
-            v**2 / (len(moves[s]) - 1)
-            for v, s in zip(parts, (slice(cut), slice(cut, n)), strict=True)
-        )
-        assert result.tests[0](0.0) == pytest.approx(
-            scipy.stats.t.cdf(moves.mean() / math.sqrt(sum(parts)), welch)
-        )
 
 
 def test_one_fact_decides_nothing() -> None:

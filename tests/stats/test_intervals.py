@@ -256,3 +256,10 @@ def test_the_bootstrap_of_a_share_has_its_normal_interval() -> None:
     ends = bootstrap_rows(share, 200)
     assert ends == pytest.approx((0.5 - half, 0.5 + half), abs=0.01)
     assert bootstrap_rows(share, 200) == ends
+
+
+def test_the_low_end_of_a_ratio_of_rates_is_wilsons_where_facts_were_only_lost():
+    # The ratio is then the share kept of the 50 that were right.
+    flips = Flips(n=120, down=30, up=0, both=20)
+    low = stats.ratio_low(lambda share: rate_recovery(flips, share).low, 0.4)
+    assert low == pytest.approx(stats.wilson(20, 50)[0], abs=1e-6)

@@ -7,7 +7,6 @@ import pytest
 import scipy.stats
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 from statsmodels.stats.contingency_tables import mcnemar as their_mcnemar
 
 from pytest_kbrel import stats
@@ -72,21 +71,6 @@ def test_all_facts_lost() -> None:
     # Wilson's, of a rate of 1.
     assert high == pytest.approx(-stats.wilson(50, 50)[0], abs=0.08)
     assert compared(flips(50, 0, 0, 0)).p == pytest.approx(0.5**51)
-
-
-@given(FLIPS)
-def test_candidate_and_baseline_exchanged_mirror_the_interval(
-    counts: tuple[int, int, int, int],
-) -> None:
-    of = flips(*counts)
-    one, other = compared(of), compared(of.mirrored)
-    assert (one.estimate.low, one.estimate.high) == (
-        -other.estimate.high,
-        -other.estimate.low,
-    )  # type: ignore[operator]
-    assert one.p + other.p == pytest.approx(1)  # type: ignore[operator]
-    as_low = compared(of, better="lower")
-    assert (as_low.p, as_low.flips) == (other.p, of.mirrored)
 
 
 def test_facts_outside_the_rate_do_not_count() -> None:
@@ -200,50 +184,6 @@ def test_the_facts_needed_raise_the_alarm() -> None:
     times = needed / 100
     assert mcnemar(round(6 * times), round(3 * times)) == pytest.approx(0.001, rel=0.3)
     assert stats.facts_to_alarm(compared(flips(3, 3, 80, 11)), 0.0, 0.001) is None
-
-
-def test_the_recovered_share_is_judged_by_the_score_test() -> None:
-    """The variance under the bound, by a general optimiser over the 2 x 2 table."""
-    for counts, share in (
-        ((8, 3, 70, 19), 0.95),
-        ((2, 5, 30, 23), 0.9),
-        ((0, 0, 80, 20), 0.98),
-    ):
-        of = flips(*counts)
-        result = rate_recovery(of, share)
-        after, before = (of.both + of.up) / of.n, (of.both + of.down) / of.n
-        assert result.value == pytest.approx(after - share * before)
-        assert result.se == pytest.approx(_constrained(of, share), rel=1e-3)
-        assert result.low == pytest.approx(result.value - 1.959964 * result.se)  # type: ignore[operator]
-
-
-def _constrained(of: Flips, share: float) -> float:
-    def minus_log(x: np.ndarray) -> float:
-        both, down = x
-        up = share * (both + down) - both
-        cells = (both, down, up, 1 - both - down - up)
-        if min(cells) < -1e-12:
-            return math.inf
-        counts = (of.both, of.down, of.up, of.n - of.both - of.down - of.up)
-        return -sum(
-            n * math.log(max(p, 1e-300))
-            for n, p in zip(counts, cells, strict=True)
-            if n
-        )
-
-    seen = (of.both / of.n, of.down / of.n)
-    starts = [
-        (b, d)
-        for b in np.linspace(0.8, 1, 6) * seen[0]
-        for d in (seen[1] + 0.02, seen[1] + 0.06)
-    ]
-    options = {"xatol": 1e-11, "fatol": 1e-13, "maxiter": 20_000}
-    fits = [
-        minimize(minus_log, start, method="Nelder-Mead", options=options)
-        for start in starts
-    ]
-    both, down = min(fits, key=lambda fit: fit.fun).x
-    return math.sqrt(share * (share * (both + down) - both + down) / of.n)
 
 
 def test_the_standard_error_of_a_rate_difference_is_that_of_the_wider_side() -> None:

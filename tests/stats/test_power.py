@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pytest_kbrel import stats
-from pytest_kbrel.stats.estimates import sign_flip
+from pytest_kbrel.stats.estimates import TTest, sign_flip
 
 
 def difference(value: float | None, se: float | None, n: int) -> stats.Difference:
@@ -42,3 +42,19 @@ def test_so_many_facts_must_at_least_have_fallen_to_be_significant(
     assert sign_flip(np.full(fewest, -1.0)) < alpha
     if fewest > 1:
         assert sign_flip(np.full(fewest - 1, -1.0)) >= alpha
+
+
+def test_what_an_unchanged_model_shows_in_the_worst_of_its_slices() -> None:
+    spread = stats.Difference(estimate=stats.Estimate(), spread=(0.1, 1e9))
+    assert stats.null_end(spread, 1) == pytest.approx(0.1959964)
+    # The median of the largest of 20 normal numbers is 1.8242.
+    assert stats.null_end(spread, 20) == pytest.approx(
+        0.1959964 + 1.8242 / 10, abs=1e-5
+    )
+    assert stats.null_end(stats.Difference(estimate=stats.Estimate()), 20) is None
+
+
+def test_halls_transformation_by_hand() -> None:
+    # 1 + .5 / 3 + .25 / 27 + .5 / 6 is 1.25926, beyond which is .10397 of a normal distribution.
+    test = TTest(drop=1.2, se=1.0, df=1e9, skewness=0.5)
+    assert test(0.2) == pytest.approx(0.10397, abs=1e-5)

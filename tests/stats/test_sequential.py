@@ -52,19 +52,3 @@ def test_a_p_at_the_boundary_is_the_level_at_every_look(
 def test_one_look_keeps_p_and_the_interval_of_95_percent() -> None:
     assert stats.sequential_p(0.0123, 1, 1) == 0.0123
     assert stats.look_level(1, 1) == pytest.approx(0.95, abs=1e-6)
-
-
-def test_a_p_of_several_looks_is_never_smaller_and_rises_with_p() -> None:
-    ps = [0.0, 1e-12, 1e-6, 0.001, 0.02, 0.3, 0.5, 0.9, 1.0]
-    for number in (1, 4, 10):
-        adjusted = [stats.sequential_p(p, 10, number) for p in ps]
-        assert adjusted == sorted(adjusted)
-        assert all(new >= p for new, p in zip(adjusted, ps, strict=True))
-        assert adjusted[-1] <= 1
-
-
-def test_intervals_narrow_to_nearly_95_percent_at_the_last_look() -> None:
-    levels = [stats.look_level(10, number) for number in range(1, 11)]
-    assert levels == sorted(levels, reverse=True)
-    # The two-sided level of z = 2.081.
-    assert levels[-1] == pytest.approx(0.96257, abs=1e-4)

@@ -43,12 +43,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.mark.parametrize(
     ("metric", "key", "value", "expected"),
     [
-        ("accuracy", "gte", 0.4, ("min", 0.4)),
-        ("accuracy", "ge", 0.4, ("min", 0.4)),
-        ("accuracy", "minimum", 0.4, ("min", 0.4)),
-        ("accuracy", "lte", 0.4, ("max", 0.4)),
-        ("accuracy", "le", 0.4, ("max", 0.4)),
-        ("accuracy", "maximum", 0.4, ("max", 0.4)),
         ("accuracy", "threshold", 0.4, ("min", 0.4)),
         ("pfd", "threshold", 0.4, ("max", 0.4)),
         ("accuracy", "max_regression", 0.1, ("max_drop", 0.1)),

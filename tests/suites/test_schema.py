@@ -14,7 +14,7 @@ import yaml
 from pytest_kbrel import resources
 from pytest_kbrel.catalogue.metrics import METRICS, OVERALL_METRICS, SLICE_METRICS
 from pytest_kbrel.catalogue.rules import GATE_RULES, GateRule
-from pytest_kbrel.planning.requests import asks_of
+from pytest_kbrel.evaluation.stub_run import asks_of
 from pytest_kbrel.suites import load_suite
 from pytest_kbrel.suites.gates import WAIVER_KEYS
 from pytest_kbrel.suites.parse import SUITE_KEYS, UNSEEN_KEYS

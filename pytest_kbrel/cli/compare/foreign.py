@@ -123,16 +123,6 @@ class _Paired:
     obstacle: Obstacle | None = None
 
     @property
-    def is_in_both(self) -> bool:
-        """Whether both runs have the metric."""
-        return bool(self.pairing.candidate.rows or self.lost)
-
-    @property
-    def missing(self) -> list[str]:
-        """The rows lost that were not asked otherwise."""
-        return sorted(self.lost.difference(self.pairing.differing))
-
-    @property
     def metric(self) -> Metric:
         """What is to know to read gates on it: its values say what they may be."""
         return Metric(
@@ -199,7 +189,8 @@ def _paired(metric: str, name: str, runs: Runs) -> _Paired:
 
 def _obstacle(metric: str, rows: _Paired, after: Table) -> Obstacle | None:
     """Return why a metric that both runs have cannot be judged."""
-    total, lost, missing = len(rows.before.rows), len(rows.lost), rows.missing
+    total, lost = len(rows.before.rows), len(rows.lost)
+    missing = sorted(rows.lost.difference(rows.pairing.differing))
     allowed = f"of {total} rows of {metric}; allowed: at most {_MOST_LOST:.0%}"
     if len(missing) > _MOST_LOST * total:
         return "invalid", (
@@ -231,11 +222,11 @@ def _case(name: str, runs: Runs, demands: Demands, comparisons: int) -> CaseResu
     before, after = (run.cases.get(name, {}) for run in runs)
     paired = {of: _paired(of, name, runs) for of in dict.fromkeys((*after, *before))}
     # What changed is told of the first metric that is right or wrong.
-    rate = next(
-        (of for of in paired.values() if of.figure.rate and of.is_in_both), None
-    )
+    told = [of for of in paired.values() if of.figure.rate and of.pairing.asked]
     lost, gained = (
-        fact_changes(None, rate.at(int(rate.higher is False))) if rate else ((), ())
+        fact_changes(None, told[0].at(int(told[0].higher is False)))
+        if told
+        else ((), ())
     )
     gates = [gate for of in paired.values() for gate in demands.gates(name, of.metric)]
     results, figures = _judged(gates, paired, comparisons)
@@ -257,8 +248,10 @@ def _case(name: str, runs: Runs, demands: Demands, comparisons: int) -> CaseResu
         lost=lost,
         gained=gained,
         unmatched=Unmatched(
-            added=_ids(rows.pairing.added for rows in paired.values()),
-            unasked=_ids(sorted(rows.lost) for rows in paired.values()),
+            added=tuple(
+                sorted({id_ for of in paired.values() for id_ in of.pairing.added})
+            ),
+            unasked=tuple(sorted({id_ for of in paired.values() for id_ in of.lost})),
         ),
         notes=(*map(": ".join, obstacles), *_notes(name, runs, paired)),
     )
@@ -337,32 +330,25 @@ def _measured(
 def _notes(name: str, runs: Runs, paired: Mapping[str, _Paired]) -> Iterator[str]:
     """Yield what was left out or counted otherwise than a reader may expect, each with its first rows."""
     for metric, rows in paired.items():
+        if count := len(rows.lost):
+            yield f"{count} rows without a sure {metric} in the candidate count as lost"
         if rows.higher is None:
             yield f"{metric}: taken to be better the higher it is; allowed: --lower-is-better {metric}"
-    every = paired.values()
-    asked, lost = "(another prompt, document or target)", "and count as lost"
-    told: dict[str, Iterable[str]] = {
-        f"rows are asked otherwise {asked}, {lost}": _ids(
-            rows.pairing.differing for rows in every
-        ),
-        "rows are only in the candidate": _ids(rows.pairing.added for rows in every),
-        f"rows are without a score in the candidate alone, {lost}": _ids(
-            rows.missing for rows in every
-        ),
-    }
     for run in runs:
         for metric, scores in run.cases.get(name, {}).items():
-            times = scores.times.items()
-            has, left = f"rows of {run.path} have", f"no {metric} and are left out"
-            told[f"{has} {left}"] = [
-                id_ for id_, of in times if not of and id_ not in paired[metric].lost
-            ]
-            told[f"{has} several scores, of which the mean counts"] = [
-                id_ for id_, of in times if of > 1
-            ]
-    for words, ids in told.items():
-        if count := len(list(ids)):
-            yield f"{count} {words}: {_first(ids)}"
+            times, lost = scores.times, paired[metric].lost
+            for words, ids in (
+                (
+                    f"no {metric} and are left out",
+                    [of for of in times if not times[of] and of not in lost],
+                ),
+                (
+                    f"several of {metric}, of which the mean counts",
+                    [of for of in times if times[of] > 1],
+                ),
+            ):
+                if ids:
+                    yield f"{len(ids)} rows of {run.path} have {words}: {_first(ids)}"
 
 
 def _first(names: Iterable[str]) -> str:
@@ -370,7 +356,3 @@ def _first(names: Iterable[str]) -> str:
     listed = list(names)
     more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more
-
-
-def _ids(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(id_ for group in groups for id_ in group))

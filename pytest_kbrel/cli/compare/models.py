@@ -16,6 +16,7 @@ from pytest_kbrel.baselines import (
     case_key,
     find_baseline,
     read_baseline,
+    session_baseline,
 )
 from pytest_kbrel.baselines.format import ALLOWED as WRITTEN
 from pytest_kbrel.baselines.format import read_meta
@@ -163,25 +164,18 @@ def _run_of(blessed: Baseline) -> Run:
 
 def baseline_of(run: Run, path: Path) -> Baseline:
     """Return a recorded run, read at ``path``, as one that others are compared with."""
-    cases = {
-        case_key(case.suite, case.id): BaselineCase(
-            key=case_key(case.suite, case.id),
-            table=case.table,
-            metrics=(),
-            settings=case.settings,
-        )
+    cases = (
+        (case.suite, case.id, case.table, case.settings)
         for case in run.cases
         if case.table.rows and case.verdict != "invalid"
-    }
-    return Baseline(
+    )
+    return replace(
+        session_baseline(run.model, cases, judge="", helpers=run.helpers),
         path=path,
         kbrel_version=run.kbrel_version,
         created=run.created,
         versions=run.environment,
-        model=run.model,
         settings=run.settings,
-        cases=cases,
-        helpers=run.helpers,
     )
 
 
@@ -266,10 +260,11 @@ def correlated(sides: Sequence[Side], rows: Iterable[CaseRow]) -> tuple[Scatter,
     for key in dict.fromkeys(key for of in points for key in of):
         suite, probe, name = key
         within = f"{suite}::{probe}[{name}]" if suite else f"{probe}[{name}]"
+        whole = PROBES[probe].is_overall(name) or len(PROBES[probe].kinds) > 1
         pairs = list(zip(points, sides, strict=True))
-        having = [side.setting for of, side in pairs if key in of]
+        having = (side.setting for of, side in pairs if key in of and side.setting)
         # One that is empty where no model has any.
-        settings = list(dict.fromkeys(filter(None, having))) or [""]
+        settings = list(dict.fromkeys(having)) or [""]
         for setting in settings:
             # Over all slices a run without slices is one model in whatever setting.
             of_models = {
@@ -277,28 +272,19 @@ def correlated(sides: Sequence[Side], rows: Iterable[CaseRow]) -> tuple[Scatter,
                 for number, (of, side) in enumerate(pairs, start=1)
                 if side.setting in ("", setting) and of
             }
-            for pearson, spearman in correlations(
-                probe, list(of_models.values()), over="models"
-            ):
-                xy = [
-                    (number, of.get(pearson.x), of.get(pearson.y))
-                    for number, of in of_models.items()
-                ]
-                if pearson.n > 1:
-                    scatters.append(
-                        Scatter(
-                            within=f"{within}, {setting}" if settings[1:] else within,
-                            whole=PROBES[probe].is_overall(name)
-                            or len(PROBES[probe].kinds) > 1,
-                            pearson=pearson,
-                            spearman=spearman,
-                            points=tuple(
-                                (number, x, y)
-                                for number, x, y in xy
-                                if x is not None and y is not None
-                            ),
-                        )
-                    )
+            scatters += [
+                Scatter(
+                    within=f"{within}, {setting}" if settings[1:] else within,
+                    whole=whole,
+                    figures=of_models,
+                    pearson=pearson,
+                    spearman=spearman,
+                )
+                for pearson, spearman in correlations(
+                    probe, list(of_models.values()), over="models"
+                )
+                if pearson.n > 1
+            ]
     return tuple(scatters)
 
 

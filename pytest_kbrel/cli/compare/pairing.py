@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +32,6 @@ from pytest_kbrel.records import (
     CaseResult,
     Gate,
     GateResult,
-    Outcome,
     Run,
     Table,
     Waiver,
@@ -127,10 +126,9 @@ def decide_again(run: Run, baseline: Baseline, comparisons: int) -> list[CaseRes
 def _case(case: CaseResult, comparison: Comparison) -> CaseResult:
     table = _with_texts(case, comparison.case(case))
     case = replace(case, table=table, notes=())
-    pairing = comparison.pairing(case)
-    pairings, missing = ([pairing], []) if pairing else ([], [case.id])
+    paired = [comparison.pairing(case)]
     decided = compare_case(case, [*map(gate_of, case.gates)], comparison)
-    if obstacle := comparison.obstacle([case], pairings, missing):
+    if obstacle := comparison.obstacle(case, [case], paired):
         decided = replace(decided, notes=(": ".join(obstacle), *decided.notes))
     return under_waivers(with_looks_told(decided), _waivers(case))
 
@@ -216,9 +214,8 @@ def _with_texts(case: CaseResult, other: BaselineCase | None) -> Table:
     rows = case.table.rows
     if any(row.question for row in rows):
         return case.table
-    texts: Mapping[str, Outcome] = {
-        row.fact_id: row for row in (other.table.rows if other else ()) if row.question
-    }
+    known = other.table.rows if other else ()
+    texts = {row.fact_id: row for row in known if row.question}
     # Of unseen knowledge nothing is expected; what else was expected, nobody knows any more.
     probe = probe_named(case.probe)
     unseen = probe is not None and probe.kind(case.slice) == "unseen"

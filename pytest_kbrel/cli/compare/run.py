@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from dataclasses import fields
 from pathlib import Path
 
 from pytest_kbrel.baselines.format import META
@@ -101,24 +102,14 @@ def _foreign(options: argparse.Namespace) -> SideBySide:
             f"found 1 run to compare, {options.model[0]}; allowed: two or more"
         )
     demands = read_demands(options.max_drop, options.recovery, options.gates)
-    if options.exit_code and not (demands.thresholds or demands.by_case):
-        raise KbrelError(
-            "--exit-code: no gate can be judged; allowed: --max-drop NUMBER, --recovery NUMBER or "
-            "--gates FILE as well"
-        )
-    wanted = Wanted(
-        id=options.id,
-        metrics=tuple(options.metrics),
-        lower=tuple(options.lower),
-        group=options.group,
-        cluster=options.cluster,
-        pool=tuple(options.pool),
-    )
+    given = {of.name: getattr(options, of.name) for of in fields(Wanted)}
+    wanted = Wanted(**given)
     runs = [read_run(Path(source).expanduser(), wanted) for source in options.model]
     sides = pair_scored(runs, demands, strict=options.inconclusive == "fail")
     if options.exit_code and not any(side.gates for side in sides):
         raise KbrelError(
-            "--exit-code: no gate can be judged: no case has a metric that is a number"
+            "--exit-code: no gate can be judged; allowed: --max-drop NUMBER, --recovery NUMBER or "
+            "--gates FILE as well, and a case with a metric that is a number"
         )
     return SideBySide(sides=tuple(sides))
 

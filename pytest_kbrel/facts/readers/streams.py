@@ -135,6 +135,10 @@ def parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield 0, dict(zip(columns, columns, strict=True))
             # One at a time: what is small in the file may be large in memory.
             for number, cells in enumerate(iter(result.fetchone, None), 1):
+                if sum(len(cell) for cell in cells if isinstance(cell, str)) > LINE:
+                    most = size(LINE)
+                    fault = f"found a row of more than {most}; allowed: at most {most} a row"
+                    raise SuiteError(fault, path, number)
                 yield number, dict(zip(columns, cells, strict=True))
     except duckdb.Error as error:
         raise SuiteError(

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import transformers
-from safetensors import safe_open
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.batching import Batches, describe_error
 from pytest_kbrel.models.checkpoint.checks import (
     check_endings,
     check_fit,
-    check_numbers,
     check_prompts,
     check_weights,
     notes_of,
@@ -33,7 +31,7 @@ from pytest_kbrel.models.checkpoint.endings import (
     greedy_settings,
     top_tokens,
 )
-from pytest_kbrel.models.checkpoint.files import check_folder, weight_files
+from pytest_kbrel.models.checkpoint.files import check_folder
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint
 from pytest_kbrel.models.checkpoint.integrity import record_files
 from pytest_kbrel.models.checkpoint.model import CheckpointModel, LoadedCheckpoint
@@ -161,7 +159,6 @@ class VllmModel(CheckpointModel):
 # What a load needs of a repository on the hub: no pickles, and nothing of its subfolders.
 _FILES = ["*.json", "*.safetensors", "*.model", "*.txt", "*.tiktoken", "*.jinja"]
 _FOLDERS = ["*/*"]
-_CHECKED = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 def load_model(spec: VllmSpec) -> VllmModel:
@@ -186,7 +183,6 @@ def load_model(spec: VllmSpec) -> VllmModel:
         ]
         empty = _without_weights(spec, folder, config)
         check_fit(checkpoint, empty, tokenizer)
-        check_numbers(checkpoint, _stored(folder))
         own = empty.generation_config
         empty.generation_config = greedy_settings(empty, tokenizer)
         findings.append(check_endings(empty.generation_config, own, encoder))
@@ -267,16 +263,6 @@ def _without_weights(spec: VllmSpec, folder: Path, config: Any) -> Any:
             str(folder)
         )
     return model
-
-
-def _stored(folder: Path) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the tensors of a folder's files that can hold NaN or infinity by name, one in memory at a time."""
-    for file in weight_files(folder):
-        with safe_open(file, framework="pt") as opened:
-            for name in opened.keys():  # noqa: SIM118
-                tensor = opened.get_tensor(name)
-                if tensor.dtype in _CHECKED:
-                    yield name, tensor
 
 
 def _text(

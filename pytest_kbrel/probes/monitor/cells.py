@@ -260,7 +260,7 @@ class FactResult(ABC):
         ``asked`` are the responses that MONITOR itself needs.
         """
         grid, anchor = self.grid, self.probabilities(ANCHOR)
-        ird = formulas.ird(anchor, list(map(self.probabilities, grid.negatives)))
+        ird = formulas.pfd(anchor, list(map(self.probabilities, grid.negatives)))
         pfd = formulas.pfd(anchor, list(map(self.probabilities, grid.frames)))
         ablated = formulas.pfd(anchor, list(map(self.probabilities, grid.ablated)))
         answers = {cell: self.answer(cell) for cell in grid.cells}

@@ -1,32 +1,31 @@
-"""Plots of the figures of cases: differences, buckets, relations, and models of a paper."""
+"""The plots of a run: differences, popularity, wording against context, probabilities, and a paper's models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from statistics import fmean
+from typing import Any
 
 from pytest_kbrel.catalogue.probes import probe_named, reliability_slice
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY
-from pytest_kbrel.records import BUCKETS, CaseResult, GateResult, MetricValue, Run
-from pytest_kbrel.reports import reasons, view
-from pytest_kbrel.reports.formatting import (
-    count,
-    metric_title,
-    number,
+from pytest_kbrel.records import (
+    BUCKETS,
+    CaseResult,
+    GateResult,
+    MetricValue,
+    Table,
 )
-from pytest_kbrel.reports.html.svg import (
-    Plot,
-    Point,
-    Scale,
-    Shares,
-    scale_over,
-)
+from pytest_kbrel.reports.cases import metric, relation_title
+from pytest_kbrel.reports.html.svg import Point, Scale, scale_over
+from pytest_kbrel.reports.reasons import failed_first, natural
+from pytest_kbrel.reports.view import View, key_figures
 
 # Figures over all slices of models of a paper, by name of the model and setting it was asked in.
 Published = Mapping[tuple[str, str], Mapping[str, float]]
-_SHARES = {"accuracy": "right", "hallucination": "wrong", "missing": "missing"}
+# Of a tenth of the probabilities: which, how many, their share of all, their mean, the share of right answers.
+Tenth = tuple[str | float | None, ...]
 # So many relations have a label: more hardly find a place.
 _MOST_LABELS = 8
 
@@ -47,117 +46,101 @@ class Difference:
     allowed: float | None
 
 
-def forest(run: Run) -> tuple[list[Difference], Scale]:
+def forest(view: View) -> tuple[list[Difference], Scale]:
     """Return the differences to the baseline of all key metrics, failed ones first, and their scale."""
-    ranked: list[tuple[int, object, Difference]] = []
-    for case in view.ordered(run):
-        for value in view.key_figures(case):
-            gate = _gate_on(case, value.name)
-            if row := _difference(case, value, gate):
-                rank = SEVERITY.index(gate.verdict) if gate else len(SEVERITY)
-                ranked.append((rank, reasons.natural(case.nodeid), row))
-    rows = [row for *_, row in sorted(ranked, key=lambda one: one[:2])]
+    rows = [
+        _difference(case, value)
+        for case in sorted(view.run.cases, key=lambda case: natural(case.nodeid))
+        for value in key_figures(case)
+        if None not in (value.delta, value.delta_low, value.delta_high)
+    ]
+    rows.sort(key=lambda row: SEVERITY.index(row.gate.verdict) if row.gate else 99)
     ends = [end for row in rows for end in (row.low, row.high, row.allowed or 0.0)]
     return rows, scale_over([*ends, 0.0], 0, 100)
 
 
-def _difference(
-    case: CaseResult, value: MetricValue, gate: GateResult | None
-) -> Difference | None:
-    if value.delta is None or value.delta_low is None or value.delta_high is None:
-        return None
+def _difference(case: CaseResult, value: MetricValue) -> Difference:
     sign = 1 if value.better == "higher" else -1
-    low, high = sorted((sign * value.delta_low, sign * value.delta_high))
-    allowed = None if gate is None else -gate.bound
-    if gate is not None and GATE_RULES[gate.rule].ratio:
-        allowed = -(1 - gate.bound) * abs(value.baseline or 0.0)
-    return Difference(
-        case=case,
-        value=value,
-        gate=gate,
-        at=sign * value.delta,
-        low=low,
-        high=high,
-        allowed=allowed,
+    at, *ends = (
+        sign * (of or 0.0) for of in (value.delta, value.delta_low, value.delta_high)
     )
-
-
-def _gate_on(case: CaseResult, name: str) -> GateResult | None:
-    """Return the worst of the gates on a metric's difference."""
     gates = [
         gate
         for gate in case.gates
-        if gate.metric == name and GATE_RULES[gate.rule].relative
+        if gate.metric == value.name and GATE_RULES[gate.rule].relative
     ]
-    return min(gates, key=lambda gate: SEVERITY.index(gate.verdict), default=None)
+    gate = min(gates, key=lambda of: SEVERITY.index(of.verdict), default=None)
+    allowed = None if gate is None else -gate.bound
+    if gate is not None and GATE_RULES[gate.rule].ratio:
+        allowed = (gate.bound - 1) * abs(value.baseline or 0.0)
+    return Difference(case, value, gate, at, min(ends), max(ends), allowed)
 
 
-def figure_plots(run: Run, published: Published) -> Iterator[Plot]:
-    """Yield the plots that there are figures for."""
-    yield from _buckets(run)
-    yield from _framing(run)
-    for x, y in (("ncr", "ur"), ("nccr", "iur")):
-        yield from _beside_published(run, published, x, y)
+def plots(
+    view: View, baseline: Mapping[str, Table], published: Published
+) -> dict[str, Any]:
+    """Return what the plots draw, by name, empty where nothing is known.
+
+    ``baseline`` are its outcomes by node id. ``buckets``: bucket, facts, shares of the run, those of its baseline; ``framing``: a point a relation; ``beside``: (setting, points) each; ``anchors`` (probabilities of
+    right answers) and ``answers`` (of the model's own): rows of their tenths, the baseline's share or right
+    ones last; ``traces``: (mean probability, share of right answers) of run and baseline.
+    """
+    own = {case.nodeid: case.table for case in view.slices if case.table.rows}
+    both = list(own.values()), [baseline[key] for key in own if key in baseline]
+    anchors, old_anchors = (_tenths(of, "anchor") for of in both)
+    answers, old_answers = (_tenths(of, "answer_prob") for of in both)
+    return {
+        "buckets": list(_buckets(view)),
+        "framing": _framing(view),
+        "beside": list(_beside_published(view, published)),
+        "anchors": [
+            (*now[:3], old[2]) for now, old in zip(anchors, old_anchors, strict=True)
+        ],
+        "answers": [
+            (*now[:2], *now[3:], old[4])
+            for now, old in zip(answers, old_answers, strict=True)
+        ],
+        "traces": [
+            [of[3:] for of in tenths if of[1]] for tenths in (answers, old_answers)
+        ],
+    }
 
 
 def _known(case: CaseResult, *names: str) -> list[MetricValue]:
-    """Return the metrics of these names that have a value."""
-    values = (view.metric(case, name) for name in names)
-    return [value for value in values if value is not None and value.value is not None]
+    """Return the metrics of these names, if all have a value."""
+    values = [metric(case, name) for name in names]
+    known = [one for one in values if one is not None and one.value is not None]
+    return known if len(known) == len(names) else []
 
 
-def _buckets(run: Run) -> Iterator[Plot]:
+def _buckets(view: View) -> Iterator[tuple[str | float | None, ...]]:
     """Yield right, wrong and missing answers by bucket, over all domains."""
-    by_bucket: dict[str, list[CaseResult]] = {bucket: [] for bucket in BUCKETS}
-    for case in view.slices(run):
-        probe = probe_named(case.probe)
-        if probe is not None and probe.slicing == "bucket":
-            part = probe.part(case.slice)
-            if part in by_bucket and len(_known(case, *_SHARES)) == len(_SHARES):
-                by_bucket[part].append(case)
-    by_bucket = {bucket: cases for bucket, cases in by_bucket.items() if cases}
-    if not by_bucket:
-        return
-    stacks = [
-        (
-            bucket,
-            sum(case.n for case in cases),
-            _shares(cases, "value"),
-            _shares(cases, "baseline"),
-        )
-        for bucket, cases in by_bucket.items()
-    ]
-    words = tuple(_SHARES.values())
-    yield Plot(
-        name="buckets",
-        title="Right, wrong and missing by popularity",
-        note="The broad bar is this run, the narrow one below it the baseline.",
-        about="Right, wrong and missing answers by popularity, the run above its baseline",
-        x="share of answers",
-        stacks=stacks,
-        heads=("bucket", "facts", *words, *(f"{word}, baseline" for word in words)),
-        rows=[
-            (bucket, str(facts), *(number(share) for _, share in (*now, *before)))
-            for bucket, facts, now, before in stacks
-        ],
-    )
+    names = ("accuracy", "hallucination", "missing")
+    for bucket in BUCKETS:
+        cases = [
+            case
+            for case in view.slices
+            if (probe := probe_named(case.probe)) and probe.slicing == "bucket"
+            if probe.part(case.slice) == bucket and _known(case, *names)
+        ]
+        if facts := sum(case.n for case in cases):
+            now = (_mean(cases, name, "value") for name in names)
+            yield bucket, facts, *now, *(_mean(cases, of, "baseline") for of in names)
 
 
-def _shares(cases: Sequence[CaseResult], of: Literal["value", "baseline"]) -> Shares:
-    """Return the shares of right, wrong and missing answers of all cases; ``None`` where not known of all."""
-    facts = sum(case.n for case in cases) or 1
-    shares: list[tuple[str, float | None]] = []
-    for name, word in _SHARES.items():
-        parts = [(case.n, getattr(view.metric(case, name), of)) for case in cases]
-        is_known = all(share is not None for _, share in parts)
-        whole = sum(n * share for n, share in parts) / facts if is_known else None
-        shares.append((word, whole))
-    return shares
+def _mean(cases: Sequence[CaseResult], name: str, of: str) -> float | None:
+    """Return a share over several cases, by their facts; ``None`` where it is not known of all."""
+    shares = [getattr(metric(case, name), of) for case in cases]
+    if None in shares:
+        return None
+    weighted = (case.n * share for case, share in zip(cases, shares, strict=True))
+    return float(sum(weighted) / sum(case.n for case in cases))
 
 
 def _point(
-    x: MetricValue, y: MetricValue, name: str, kind: str, label: str = ""
+    values: Sequence[MetricValue], name: str, kind: str, label: str = ""
 ) -> Point:
+    x, y = values
     is_paired = x.baseline is not None and y.baseline is not None
     return Point(
         at=(x.value or 0.0, y.value or 0.0),
@@ -168,64 +151,61 @@ def _point(
     )
 
 
-def _framing(run: Run) -> Iterator[Plot]:
-    """Yield PFD against IRD, a point a relation."""
-    points: list[Point] = []
-    for case in sorted(view.slices(run), key=reasons.failed_first):
-        known = _known(case, "pfd", "ird")
-        if len(known) < 2:
-            continue
-        pfd, ird = known
-        name = view.relation_title(case.slice, case.label)
-        label = case.slice if len(points) < _MOST_LABELS else ""
-        points.append(_point(pfd, ird, name, case.verdict, label))
-    if not points:
-        return
-    yield Plot(
-        name="framing",
-        title="PFD against IRD",
-        note=f"A point is one of {count(len(points), 'relation')} in this run, its ring the baseline's. "
-        "Nearer to the lower left is steadier. Colour is the case's verdict.",
-        points=points,
-        about=f"PFD against IRD of {len(points)} relations; the baseline's are rings",
-        x="PFD: how much the wording matters",
-        y="IRD: how much a wrong context matters",
-        heads=("relation", "PFD", "IRD"),
-    )
-
-
-def _prompt_of(case: CaseResult) -> str:
-    """Return the prompt setting of the slices that a figure is over, that of the paper nearest to ``auto``."""
-    slices = (
-        reliability_slice(member.partition("[")[2].removesuffix("]"))
-        for member in case.members
-    )
-    settings = (part.prompt for part in slices if part is not None)
-    return next((setting for setting in settings if setting != "auto"), "zero-shot")
-
-
-def _beside_published(run: Run, published: Published, x: str, y: str) -> Iterator[Plot]:
-    """Yield two figures over all slices before those of the models of the paper in the same setting."""
-    titles = metric_title(x), metric_title(y)
-    for case in view.aggregates(run):
-        known = _known(case, x, y)
-        if len(known) < 2:
-            continue
-        setting = _prompt_of(case)
-        models = [
-            Point((figures[x], figures[y]), name, "paper")
-            for (name, asked), figures in published.items()
-            if asked == setting and {x, y} <= set(figures)
-        ]
-        across, up = known
-        yield Plot(
-            name=f"published-{x}-{setting}",
-            title=f"{titles[0]} and {titles[1]} beside published models",
-            note=f"Grey: {len(models)} models of Zheng et al. (arXiv 2407.13578), {setting}, on their own "
-            "questions. The other point is this run, the ring its baseline. Upper right is better.",
-            about=f"{titles[0]} against {titles[1]} beside {len(models)} published models",
-            x=f"{titles[0]}, known facts",
-            y=f"{titles[1]}, unseen knowledge",
-            points=[_point(across, up, "this run", case.verdict), *models],
-            heads=("model", *titles),
+def _framing(view: View) -> list[Point]:
+    """Return PFD against IRD, a point a relation."""
+    cases = sorted(view.slices, key=failed_first)
+    known = [(case, of) for case in cases if (of := _known(case, "pfd", "ird"))]
+    return [
+        _point(
+            values,
+            relation_title(case.slice, case.label),
+            case.verdict,
+            case.slice if at < _MOST_LABELS else "",
         )
+        for at, (case, values) in enumerate(known)
+    ]
+
+
+def _beside_published(
+    view: View, published: Published
+) -> Iterator[tuple[str, list[Point]]]:
+    """Yield NCR and UR over all slices before those of the models of the paper in the same setting."""
+    for case in view.aggregates:
+        if not (known := _known(case, "ncr", "ur")):
+            continue
+        parts = [
+            reliability_slice(member.partition("[")[2].removesuffix("]"))
+            for member in case.members
+        ]
+        asked = [part.prompt for part in parts if part and part.prompt != "auto"]
+        # That of the paper nearest to ``auto``.
+        setting = asked[0] if asked else "zero-shot"
+        models = [
+            Point((figures["ncr"], figures["ur"]), name, "paper")
+            for (name, of), figures in published.items()
+            if of == setting and {"ncr", "ur"} <= set(figures)
+        ]
+        yield setting, [_point(known, "this run", case.verdict), *models]
+
+
+def _tenths(tables: Iterable[Table], name: str) -> list[Tenth]:
+    """Return the tenths from 0 to 1 of the probabilities in a column."""
+    bins: list[list[tuple[float, float]]] = [[] for _ in range(10)]
+    for table in tables:
+        for row in table.rows:
+            values = dict(zip(table.columns, row.values, strict=False))
+            # Left out by MONITOR; a question without an answer is never answered right.
+            known = name in values and values.get("kept", 1) and row.expected
+            if known and values.get("answered", 1):
+                pair = values[name], values.get("correct", 1.0)
+                bins[min(9, max(0, int(10 * pair[0])))].append(pair)
+    total = sum(map(len, bins))
+    return [
+        (
+            f"{at / 10:.1f} to {(at + 1) / 10:.1f}",
+            len(of),
+            len(of) / total if total else None,
+            *(map(fmean, zip(*of, strict=True)) if of else (None, None)),
+        )
+        for at, of in enumerate(bins)
+    ]

@@ -12,7 +12,6 @@ _MOST_MARKS = 8
 
 Spot = tuple[float, float]
 Marks = Sequence[tuple[float, str]]
-Shares = Sequence[tuple[str, float | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,29 +27,27 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A drawing with what is written around it. ``rows`` are its numbers, as texts, below their ``heads``.
+    """A drawing with what is written around it. ``rows`` are its numbers, or texts, below their ``heads``.
 
     Without rows they are those of the points, of which the heads then name what they are, x and y.
 
-    Screen readers are told ``about``; ``x`` and ``y`` are the names of the axes. Drawn are ``bars``, (height,
-    title) each, that share the way from 0 to 1, then ``lines``, (style, spots) each, and ``points``, the first
-    on top; or ``stacks`` instead: (name, facts, shares of the run, of its baseline) each, with a style a share.
-    ``marks`` are those of an x axis that is not linear.
+    Screen readers are told ``about``; ``x`` and ``y`` are the names of the axes. Drawn are ``bars``,
+    heights that share the way from 0 to 1, a row each, then ``lines``, (style, spots) each, and ``points``, the first
+    on top. ``marks`` are those of an x axis that is not linear.
     """
 
     name: str
     title: str
     note: str
     about: str
-    x: str
+    x: str = ""
     y: str = ""
     heads: Sequence[str]
-    rows: Sequence[Sequence[str]] = ()
-    bars: Sequence[tuple[float, str]] = ()
+    rows: Sequence[Sequence[str | float | None]] = ()
+    bars: Sequence[float | None] = ()
     lines: Sequence[tuple[str, Sequence[Spot]]] = ()
     points: Sequence[Point] = ()
     marks: Marks = ()
-    stacks: Sequence[tuple[str, int, Shares, Shares]] = ()
 
     @property
     def scales(self) -> tuple[Scale, Scale]:
@@ -58,7 +55,7 @@ class Plot:
         spots = [spot for _, spots in self.lines for spot in spots]
         spots += [at for one in self.points for at in (one.at, one.before) if at]
         if self.bars:
-            heights = [*(height for height, _ in self.bars), *(y for _, y in spots)]
+            heights = [*(of or 0.0 for of in self.bars), *(y for _, y in spots)]
             up = Scale(0, max(heights) or 1, _BOTTOM, _TOP)
             return Scale(0, 1, _LEFT, _RIGHT), up
         left, top = zip(*spots, strict=True)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import VERDICTS
-from pytest_kbrel.printing import fit, printable
-from pytest_kbrel.records import Run, is_published
-from pytest_kbrel.reports import phrases, view
-from pytest_kbrel.reports.changes import changes_headline
-from pytest_kbrel.reports.formatting import count, one_line
-from pytest_kbrel.reports.terminal.cases import case_lines, waiver_lines
-from pytest_kbrel.reports.terminal.failure import failure_text
-from pytest_kbrel.reports.terminal.lines import BOLD, PLAIN, WIDEST, Line, row, wrapped
-from pytest_kbrel.reports.terminal.tables import full_tables, table_lines
+from pytest_kbrel.printing import printable
+from pytest_kbrel.records import CaseResult, Run
+from pytest_kbrel.reports.cases import case_title
+from pytest_kbrel.reports.formatting import one_line
+from pytest_kbrel.reports.terminal.cases import entries, example, moved_fact, moved_text
+from pytest_kbrel.reports.terminal.lines import WIDEST, Line, laid_out
+from pytest_kbrel.reports.terminal.tables import table_lines
+from pytest_kbrel.reports.view import View
 
-# Where the text behind a label of the first screen begins.
-_COLUMN = 9
+__all__ = ["failure_text", "table_lines", "terminal_lines"]
+# pytest prints a message as it is, however wide the terminal is.
+_WIDTH = 80
 
 
 def terminal_lines(
@@ -37,68 +38,43 @@ def terminal_lines(
     No line is wider than ``width``, nor than 100 columns, but commands and the path of the reports, which
     stay whole. Every verdict is also a word.
     """
-    width = max(20, min(width, WIDEST))
-    lines = [
-        *(full_tables(run, width) if verbosity > 0 else ()),
-        *_head(run, width, verbosity, is_first=is_first),
-    ]
-    body = [*case_lines(run, width, brief=verbosity < 0), *waiver_lines(run, width)]
-    if body:
-        lines += [("", PLAIN), *body]
-    fitted = [(fit(printable(text), width), markup) for text, markup in lines]
-    if verbosity >= 0 and steps:
-        wide = max(len(what) for what, _ in steps)
-        fitted += [
-            ("", PLAIN),
-            *((printable(f"{what:<{wide}}  {how}"), PLAIN) for what, how in steps),
-        ]
-    if written_to:
-        fitted.append((printable(f"reports written to {one_line(written_to)}"), PLAIN))
-    return fitted
-
-
-def _head(run: Run, width: int, verbosity: int, *, is_first: bool) -> Iterator[Line]:
-    """Yield the verdict, the models, what changed, and what a reader must know of the run."""
-    verdict = VERDICTS[view.verdict(run)]
-    word, markup = verdict.shown.upper(), verdict.markup
+    width, view = max(20, min(width, WIDEST)), View(run)
     words: dict[str, str] = {name: kind.shown for name, kind in VERDICTS.items()}
     if is_first:
         words["no baseline"] = "not compared yet"
-        if verdict.name == "no baseline":
-            word, markup = "FIRST BASELINE", VERDICTS["pass"].markup
-    text = f"{word}: {view.headline(run, words)}"
-    yield from wrapped(text, width, "", {**markup, "bold": True})
-    if run.model is not None:
-        against = f" against baseline {one_line(run.baseline)}" if run.baseline else ""
-        parts = (run.model.dtype, run.model.device, phrases.prompt_form(run.model))
-        where = ", ".join(one_line(part) for part in parts if part)
-        yield from row(
-            "model", f"{one_line(run.model.title)} ({where}){against}", width, _COLUMN
-        )
-    yield from row("changes", changes_headline(run), width, _COLUMN, BOLD)
-    yield from row("open", view.not_excluded(run), width, _COLUMN)
-    for role, who in view.helper_models(run):
-        yield f"{role} {one_line(who)}", PLAIN
-    if is_published(run.baseline):
-        yield from wrapped(
-            "the baseline is what a paper prints: differences from it are unpaired",
-            width,
-            "",
-        )
-    if verbosity >= 0:
-        for note in phrases.run_notes(run, brief=verbosity == 0):
-            yield from wrapped(note, width, "")
-    if gates := view.unjudged_count(run):
-        why = (
-            "nothing published to compare with"
-            if run.baseline
-            else "no baseline given (--kb-baseline)"
-        )
-        why = "nothing to compare with yet" if is_first else why
-        yield f"{why}: {count(gates, 'gate')} not judged", PLAIN
-    for problem in run.problems:
-        yield from wrapped(
-            f"problem: {one_line(problem, 600)}", width, "", VERDICTS["fail"].markup
-        )
-    if note := phrases.partial_note(run):
-        yield from wrapped(note, width, "", VERDICTS["inconclusive"].markup)
+    data = {
+        "view": view,
+        "width": width,
+        "verbosity": verbosity,
+        "is_first": is_first,
+        "words": words,
+        "entries": entries(view),
+        "example": example,
+        "table_lines": table_lines,
+    }
+    lines = laid_out("screen.txt.j2", width, data)
+    rest = [""] if steps and verbosity >= 0 else []
+    if rest:
+        wide = max(len(what) for what, _ in steps)
+        rest += [f"{what:<{wide}}  {how}" for what, how in steps]
+    if written_to:
+        rest.append(f"reports written to {one_line(written_to)}")
+    return [*lines, *((printable(text), {}) for text in rest)]
+
+
+def failure_text(result: CaseResult, *, baseline_name: str) -> str:
+    """Return the message of a failing item: each gate that did not pass, and the first lost facts.
+
+    No line takes more than 80 columns.
+    """
+    data = {
+        "case": result,
+        "title": case_title(result),
+        "baseline": one_line(baseline_name) or "the baseline",
+        "missed": [gate for gate in result.gates if gate.verdict != "pass"],
+        "rules": GATE_RULES,
+        "moved_fact": moved_fact,
+        "moved_text": moved_text,
+    }
+    lines = laid_out("failure.txt.j2", _WIDTH, data)
+    return "\n".join(text for text, _ in lines)

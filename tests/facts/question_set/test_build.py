@@ -266,22 +266,6 @@ def test_random_dumps_against_the_rules_in_python(
     ] == want
 
 
-def test_neither_order_nor_memory_matter_but_the_seed_does(
-    build: Callable[..., Row],
-) -> None:
-    rows = crowd() + [{**row, "relation": "P50"} for row in crowd()]
-    first = build(rows, "--cap", "5")["bytes"]
-    random.Random(3).shuffle(rows)
-    assert (
-        build(rows, "--cap", "5", "--memory-limit", "200MB", to="again")["bytes"]
-        == first
-    )
-    assert (
-        build(rows, "--cap", "5", "--seed", "1", to="other")["bytes"]["facts.jsonl"]
-        != first["facts.jsonl"]
-    )
-
-
 def test_every_format_gives_the_same_facts(
     build: Callable[..., Row], tmp_path: Path
 ) -> None:

@@ -55,18 +55,6 @@ def test_parquet(tmp_path: Path) -> None:
     ]
 
 
-def test_numbers_and_dates_of_a_typed_table_become_text(tmp_path: Path) -> None:
-    import duckdb
-
-    path = tmp_path / "f.parquet"
-    duckdb.execute(
-        "COPY (SELECT 'P1' AS relation, 'a' AS subject, 42 AS object, DATE '2031-02-03' AS valid_until) "
-        f"TO '{path}'"
-    )
-    (fact,) = found_in("parquet", path).facts
-    assert (fact.object, fact.valid_until) == ("42", "2031-02-03")
-
-
 @pytest.mark.parametrize("data", [b"", b"PAR1 and no more"])
 def test_what_is_no_parquet(data: bytes, read_text: Read) -> None:
     with pytest.raises(SuiteError, match=r"f\.parquet: cannot be read as Parquet: "):

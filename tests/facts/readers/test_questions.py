@@ -55,11 +55,6 @@ def test_nq_open(read_text: Read) -> None:
             {"question": "who", "answer": [{}]},
             "'answers' must be text or a number, found an empty mapping",
         ),
-        ('{"question": "who", "answer": ["\\ud800"]}', "half a surrogate pair"),
-        (
-            '{"question": "a", "question": "b", "answer": ["x"]}',
-            "key 'question' stands twice",
-        ),
     ],
 )
 def test_a_broken_line_of_nq_open(
@@ -158,20 +153,6 @@ ASH = ("Ash", ("The Ash", "River Ash"))
             ("s1", None, ()),
         ),
         (
-            "qa",
-            {
-                **SQUAD,
-                "answers": [{"text": "Ash", "answer_start": 1}],
-                "is_impossible": False,
-            },
-            ("s1", "Ash", ()),
-        ),
-        (
-            "nq-open",
-            {"question": "Which river?", "answer": ["Ash"], "id": 3},
-            ("3", "Ash", ()),
-        ),
-        (
             "simpleqa",
             {
                 "problem": "Which river?",
@@ -179,11 +160,6 @@ ASH = ("Ash", ("The Ash", "River Ash"))
                 "original_index": 4,
                 "answer_type": "Place",
             },
-            ("4", "Ash", ()),
-        ),
-        (
-            "qa",
-            {"problem": "Which river?", "answer": "Ash", "original_index": 4},
             ("4", "Ash", ()),
         ),
         (

@@ -163,26 +163,6 @@ def test_pararel_without_its_patterns(tmp_path: Path) -> None:
         found_in("pararel", tmp_path / "a" / "b" / "P1.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (
-            {"pattern": "[X] flows"},
-            r"'pattern' must contain \[Y\] exactly once, found '\[X\] flows'",
-        ),
-        ({"lemma": "flow"}, "the key 'pattern' is missing; found: lemma"),
-        ("[X] in [Y]", "not JSON"),
-    ],
-)
-def test_a_broken_pattern_says_where(
-    line: object, message: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "P1.jsonl"
-    path.write_text(lines({"pattern": "[X] of [Y]."}, line))
-    with pytest.raises(SuiteError, match=r"P1\.jsonl:2: " + message):
-        read_patterns(path)
-
-
 QUIZ = {
     "P403": {
         "templates": ["The [X] ends in the [Y].", "[X] ends in [Y] ."],

@@ -214,6 +214,30 @@ def test_of_gguf_weights_their_file_counts(tmp_path: Path) -> None:
         files.check()
 
 
+def test_links_are_followed(folder: Path, tmp_path: Path) -> None:
+    latest, newer = tmp_path / "latest", tmp_path / "newer"
+    latest.symlink_to(folder)
+    files, same = record_files(spec_of(latest)), record_files(spec_of(folder))
+    made(newer, *READ)
+    latest.unlink()
+    latest.symlink_to(newer)
+    same.check()
+    with pytest.raises(ModelError, match="latest and 14 more changed"):
+        files.check()
+
+
+def test_a_relative_path_stays_the_same_in_another_working_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    files = record_files(ModelSpec(text="./checkpoint", path="./checkpoint"))
+    monkeypatch.chdir(made(tmp_path / "else", "x"))
+    files.check()
+    overwrite(folder / "config.json")
+    with pytest.raises(ModelError, match=r"^config\.json of \./checkpoint changed"):
+        files.check()
+
+
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the empty cache of a hub that cannot be asked."""

@@ -98,6 +98,10 @@ def more_tokens(folder):
         ),
         (masked, "does not write text"),
         (written("tokenizer.json", '{"version": "1.0"}'), "tokenizer"),
+        (
+            written("merges.txt", "version https://git-lfs.github.com/spec/v1\n"),
+            "merges.txt: this is a Git LFS pointer",
+        ),
         (weights(cut_to_300, vocab_size=300), "the ids 0 to 299 only"),
         (more_tokens, "does not fit"),
     ],
@@ -201,6 +205,7 @@ def test_hub_id_out_of_reach(monkeypatch, tmp_path):
         ("gguf_file=config.json", "gguf"),
         ("gguf_file=config.json", "accelerate"),
         ("device_map=auto", "accelerate"),
+        ("attn_implementation=flash_attention_2", "flash.attn"),
     ],
 )
 def test_missing_package_of_an_option(llama, args, package, monkeypatch):

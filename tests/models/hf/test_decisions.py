@@ -33,37 +33,15 @@ class Config(SimpleNamespace):
             for name in ("sliding_window", "attention_chunk_size", "keep_window_size")
         ),
         ({"index_topk": 16}, 16),
-        ({"sliding_window": None}, None),
         ({"sliding_window": 0}, None),
-        ({"sliding_window": 1}, 1),
         ({"sliding_window": 32, "attention_chunk_size": 16}, 16),
         # GPT-Neo's own, which counts where layers are local.
-        ({"window_size": 16}, None),
         ({"window_size": 16, "attention_layers": ["global", "local"]}, 16),
         ({"window_size": 16, "attention_layers": ["global"]}, None),
         ({"rope_scaling": LONG}, 50),
-        ({"rope_parameters": LONG}, 50),
-        ({"rope_scaling": {**LONG, "rope_type": "dynamic"}}, 50),
-        (
-            {
-                "rope_scaling": {
-                    "type": "longrope",
-                    "original_max_position_embeddings": 50,
-                }
-            },
-            50,
-        ),
-        ({"rope_scaling": {**LONG, "rope_type": "linear"}}, None),
+        ({"rope_parameters": {**LONG, "rope_type": "dynamic"}}, 50),
         ({"rope_scaling": {**LONG, "rope_type": "yarn"}}, None),
         ({"rope_scaling": {"rope_type": "dynamic"}, "max_position_embeddings": 60}, 60),
-        (
-            {
-                "rope_scaling": {"rope_type": "dynamic"},
-                "original_max_position_embeddings": 40,
-                "max_position_embeddings": 60,
-            },
-            40,
-        ),
         ({"rope_parameters": {"full": LONG, "sliding": {"rope_type": "default"}}}, 50),
         ({"rope_scaling": None, "rope_parameters": []}, None),
     ],

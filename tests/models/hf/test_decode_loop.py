@@ -194,29 +194,6 @@ def test_numbers_that_are_none_spoil_no_other_text(checkpoint_of):
     assert same_as_plain(model, prompts, others)
 
 
-def test_a_prefix_is_not_fed_again_in_the_next_round(model_of):
-    model = model_of("llama")
-    generator = generator_of(model, 60)
-    prompts = prompts_of(count=40, shared=30)
-    assert generator.sharing_mode == "packed"
-    lengths = []
-    handle = model.parts.model.register_forward_pre_hook(
-        lambda module, args, named: lengths.append(tuple(named["input_ids"].shape)),
-        with_kwargs=True,
-    )
-    try:
-        first = in_order(generator.ready(prompts))
-        before, lengths[:] = lengths[:], []
-        again = in_order(generator.ready(prompts))
-    finally:
-        handle.remove()
-    assert [answer.token_ids for answer in again] == [
-        answer.token_ids for answer in first
-    ]
-    assert before[1:] == lengths
-    assert before[0] == (1, 30)
-
-
 def test_beams_are_those_of_each_prompt_alone(kind, model_of):
     model = model_of(kind)
     generator = generator_of(model)
@@ -230,34 +207,3 @@ def test_beams_are_those_of_each_prompt_alone(kind, model_of):
         for n, prompt in enumerate(prompts_of(5, shared=5, count=8))
     ]
     assert same_as_plain(model, prompts, in_order(generator.ready(prompts)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["mistral", "gemma2", "gpt2", "llama", "opt"])
-@pytest.mark.parametrize("mode", ["packed", "prefix"])
-def test_texts_that_have_ended_take_no_room_from_those_that_go_on(
-    model_of, monkeypatch, kind, mode
-):
-    """Near the end of a window, or of the table of positions, every slot counts."""
-    rooms, real = [], decode_loop.rearranged_cache
-    monkeypatch.setattr(
-        decode_loop, "rearranged_cache", lambda *a: rooms.append(a[2]) or real(*a)
-    )
-    model = model_of(kind)
-    generator = generator_of(model)
-    assert generator._is_right(mode)
-    vars(generator)["sharing_mode"] = mode
-    draw = random.Random(4)
-    longest = 15 if kind in ("mistral", "gemma2") else 60
-    prompts = [
-        Prompt(
-            ids=(5, 6, *(draw.randrange(4, 390) for _ in range(longest - count - 2))),
-            request=GenerateRequest(prompt="", max_new_tokens=count, stop=()),
-        )
-        for count in (2, *[longest - 5] * 6, *[longest - 3] * 3)
-    ]
-    generator._longest = longest
-    rooms.clear()
-    assert same_as_plain(model, prompts, in_order(generator.ready(prompts)))
-    assert not generator.trouble
-    assert mode == "prefix" or max(rooms) <= longest

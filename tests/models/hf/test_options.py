@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.cache.store import digest_of
 from pytest_kbrel.models.checkpoint.spec import (
-    FLASH,
     parse_spec,
 )
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.registry import check_spec
 from pytest_kbrel.records import Scored, ScoreRequest
 
 SCORES = [
@@ -19,28 +16,6 @@ SCORES = [
     for country in ("Japan", "France")
     for city in ("Tokyo", "Paris", "Cairo, a very large city")
 ]
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        ("attn_implementation=spda", "allowed: eager, sdpa, flash_attention_2.*'sdpa'"),
-        # Code from the hub, which is never run.
-        (
-            "attn_implementation=kernels-community/flash-attn2",
-            "kernels-community/flash-attn2; allowed: eager",
-        ),
-        (
-            "attn_implementation=flex_attention",
-            "flex_attention; allowed: eager, sdpa, flash",
-        ),
-        ("compile=True", "compile=True is refused: .*slower.*; allowed: False"),
-        ("torch_compile=True", "unknown key 'torch_compile'"),
-    ],
-)
-def test_wrong_options(args, said):
-    with pytest.raises(ModelError, match=said):
-        parse_spec("./here", args)
 
 
 @pytest.fixture
@@ -65,12 +40,3 @@ def test_options_are_told_and_give_the_same_answers(spec_of, model_of, args, nea
     for one, other in zip(model.score(SCORES), plain.score(SCORES), strict=True):
         assert isinstance(one, Scored)
         assert one.probabilities == pytest.approx(other.probabilities, abs=near)
-
-
-def test_flash_attention_is_not_fetched(spec_of):
-    # Before anything is loaded, or every case of a run would find it out for itself.
-    for find in (check_spec, load):
-        with pytest.raises(
-            ModelError, match=r"needs the package flash_attn: pip install flash-attn$"
-        ):
-            find(spec_of(f"attn_implementation={FLASH}"))

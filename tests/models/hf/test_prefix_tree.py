@@ -80,17 +80,3 @@ def test_a_long_beginning_of_many_rows_is_computed_once(count):
     result = group_by_prefix(sequences, 32)
     assert [group.prefix for group in result] == [instruction]
     assert fed(result) == 60 + 2 * count
-
-
-@pytest.mark.parametrize("shared", [100, 127, 128, 200, 500])
-@pytest.mark.parametrize("count", [20, 60])
-def test_a_beginning_about_as_long_as_a_row_is_fed_twice_at_most(shared, count):
-    start = tuple(range(shared))
-    sequences = [
-        TokenSequence(ids=(*start, 1000 + n, 2000 + n), start=shared + 1)
-        for n in range(count)
-    ]
-    assert (
-        fed(group_by_prefix(sequences, 128))
-        <= distinct_tokens(one.ids for one in sequences) + shared
-    )

@@ -8,7 +8,7 @@ import torch
 from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.records import Failed, GenerateRequest, ScoreRequest
-from tests.models.tiny_checkpoints import EOS, change_json
+from tests.models.tiny_checkpoints import BOS, EOS, change_json
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,12 @@ def test_white_space_in_front_of_an_answer_does_not_end_it(writer, blank, beams)
 def test_a_stop_string_behind_white_space_leaves_nothing(writer):
     (answer,) = writer("\nQuestion: Who", ask(stop=("\n", "Question:")))
     assert (answer.text, answer.finish) == ("", "stop")
+
+
+def test_special_tokens_are_not_text(writer):
+    (answer,) = writer(" Paris<s><unk> is\n", ask())
+    assert answer.text == "Paris is"
+    assert BOS in answer.token_ids
 
 
 def test_steps_end_with_the_token_that_ends_the_text(writer):
@@ -169,3 +175,10 @@ def test_a_step_without_text_is_an_end_of_the_model_and_nothing_else():
     pieces = [Endings(tokenizer, 8, [EOS, 5]).piece(token) for token in range(8)]
     assert pieces == ["<pad>", "<s>", "", "<unk>", "Paris", "", "<6>", "<7>"]
     assert Endings(tokenizer, 8, [EOS]).piece(5) == "\n"
+
+
+def test_eos_is_known_from_the_tokenizer_alone(checkpoint_of, llama):
+    (llama / "generation_config.json").unlink()
+    change_json(llama / "config.json", eos_token_id=None)
+    model = load(parse_spec(str(llama), device="cpu"))
+    assert model.parts.model.generation_config.eos_token_id == [EOS]

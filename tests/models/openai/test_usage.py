@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.errors import BudgetError, ModelError
-from pytest_kbrel.models.openai.model import OpenAIModel
-from pytest_kbrel.models.openai.spec import OpenAISpec, check, parse_openai
+from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest
 from tests.models.openai.scoring_server import tokenize, vllm
@@ -60,38 +59,6 @@ def test_without_a_statement_a_budget_is_an_error_and_no_budget_is_none(reply):
     with pytest.raises(ModelError, match=r"^openai/m: .* states no usage") as raised:
         Usage(replace(SPEC, max_tokens_total=10**6)).add(reply)
     assert not isinstance(raised.value, BudgetError)
-
-
-@pytest.mark.parametrize(
-    ("limits", "said"),
-    [
-        (
-            {"max_tokens_total": 14},
-            r"of 14 tokens \(max_tokens_total\) is spent \(14\)",
-        ),
-        ({"max_cost": 0.52}, r"of 0.52 \(max_cost\) is spent \(0.5200\)"),
-        ({"max_tokens_total": 15, "max_cost": 0.53}, ""),
-        ({}, ""),
-    ],
-)
-def test_a_budget_is_spent_when_it_is_reached(limits, said):
-    usage = Usage(replace(SPEC, prices=(10_000, 200_000), **limits))
-    usage.check()
-    usage.add(stated(prompt_tokens=10, completion_tokens=2))
-    usage.add(stated(prompt_tokens=2, completion_tokens=0))
-    if not said:
-        usage.check()
-        return
-    with pytest.raises(BudgetError, match=rf"^openai/m: the budget {said}$"):
-        usage.check()
-
-
-def test_a_cost_needs_prices():
-    spec = parse_openai("openai/m", "base_url=http://h/v1,max_cost=2")
-    said = "found max_cost without prices; allowed: with --kb-prices=IN,OUT"
-    with pytest.raises(ModelError, match=said):
-        OpenAIModel(spec)
-    check(replace(spec, prices=(1.0, 2.0)))
 
 
 def test_nothing_is_sent_once_the_budget_is_spent_and_what_was_sent_comes_back(

@@ -36,12 +36,10 @@ def gated(pytester, monkeypatch, _sessions):
             write_suite(pytester.path / "suites", head=case.suite)
             result = pytester.runpytest("suites", *case.flags)
             folder = pytester.path / "kbrel-report"
-            lines = (
-                (folder / "responses.jsonl").read_text(encoding="utf-8").splitlines()
-            )
+            lines = (folder / "responses.jsonl").read_text("utf-8").splitlines()
             _sessions[case.id] = Session(
                 code=int(result.ret),
-                report=json.loads((folder / "report.json").read_text(encoding="utf-8")),
+                report=json.loads((folder / "report.json").read_text("utf-8")),
                 responses=[json.loads(line) for line in lines],
             )
         return _sessions[case.id]

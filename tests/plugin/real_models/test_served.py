@@ -38,8 +38,8 @@ def served(pytester, openai_server, monkeypatch):
             f"--kb-model-args={url}{args}",
         )
         folder = pytester.path / "kbrel-report"
-        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-        lines = (folder / "responses.jsonl").read_text(encoding="utf-8").splitlines()
+        report = json.loads((folder / "report.json").read_text("utf-8"))
+        lines = (folder / "responses.jsonl").read_text("utf-8").splitlines()
         slices = [case for case in report["cases"] if "overall" not in case["id"]]
         return {case["verdict"] for case in slices}, [
             json.loads(line)["response"] for line in lines

@@ -19,12 +19,12 @@ def gate(pytester):
     for name, seed in (("base", 0), ("other", 1)):
         make_checkpoint(pytester.path / name, "base", "raw", seed=seed)
     suite = write_suite(pytester.path / "suites")
-    suite.write_text(suite.read_text(encoding="utf-8") + GATES, encoding="utf-8")
+    suite.write_text(suite.read_text(encoding="utf-8") + GATES, "utf-8")
 
     def run(*flags):
         result = pytester.runpytest("suites", *flags)
         report = pytester.path / "kbrel-report" / "report.json"
-        return int(result.ret), json.loads(report.read_text(encoding="utf-8"))
+        return int(result.ret), json.loads(report.read_text("utf-8"))
 
     return run
 
@@ -50,9 +50,7 @@ def test_they_are_blessed_compared_and_decided_again(gate, pytester):
     code, _ = gate(
         "--kb-from-run=kbrel-report", "--kb-baseline=prod", "--kb-output-path=again"
     )
-    again = json.loads(
-        (pytester.path / "again" / "report.json").read_text(encoding="utf-8")
-    )
+    again = json.loads((pytester.path / "again" / "report.json").read_text("utf-8"))
     assert code == 0
     assert divergences(again) == divergences(moved)
     # Answers of the cache that have none are no answers to who asks for them.

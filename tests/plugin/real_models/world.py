@@ -114,9 +114,7 @@ def write_suite(folder, *, head=""):
         "".join(json.dumps(fact) + "\n" for fact in facts), encoding="utf-8"
     )
     # JSON is YAML too.
-    (folder / "relations.yaml").write_text(
-        json.dumps(relations, indent=1), encoding="utf-8"
-    )
+    (folder / "relations.yaml").write_text(json.dumps(relations, indent=1), "utf-8")
     path = folder / "small.kb.yaml"
-    path.write_text(head + SUITE, encoding="utf-8")
+    path.write_text(head + SUITE, "utf-8")
     return path

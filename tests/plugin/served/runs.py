@@ -5,31 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections import Counter
 
 from tests.openai_server import BROKEN, Fault
-from tests.plugin.conftest import ONE, wait_until
+from tests.plugin.conftest import ONE, start, wait_until
 
 TWO = f"""{ONE}reliability:
   choices: 3
   distractors: 6
   unseen: {{count: 6, as_of: 2026-11-01, expires: 2090-01-01}}
 """
-
-
-def start(pytester, *args):
-    """Start a run in a process group of its own."""
-    line = [sys.executable, "-m", "pytest", *args, "-p", "no:cacheprovider"]
-    return subprocess.Popen(
-        line,
-        cwd=pytester.path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
 
 
 def prompts(server, since=0):

@@ -234,20 +234,3 @@ def test_what_cannot_be_written_is_refused(pytester, mini_suite, args, said):
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert said in " ".join(result.stderr.str().split())
     assert not (pytester.path / "requests.txt").exists()
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (("--kb-baseline-update=x", "--kb-plan"), "--kb-plan"),
-    ],
-)
-def test_what_answers_cannot_be_used_for_is_refused(
-    pytester, mini_suite, answer, flags, said
-):
-    mini_suite(GATED)
-    pytester.runpytest(*NAMED, EXPORT)
-    answer(1)
-    result = pytester.runpytest("--kb-model=answers/answers", "suites", *flags)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert said in result.stderr.str()

@@ -163,9 +163,7 @@ def test_no_file_and_no_line_of_a_run_holds_the_key(
     assert leaks(result.stdout.str() + result.stderr.str()) == []
     assert leaking(pytester.path) == []
     assert "***" in result.stdout.str()
-    answers = (pytester.path / "kbrel-report/responses.jsonl").read_text(
-        encoding="utf-8"
-    )
+    answers = (pytester.path / "kbrel-report/responses.jsonl").read_text("utf-8")
     assert re.search(r"city \d+ (Bearer )?\*\*\* is it", answers)
     assert "I know ***" in answers
     assert "***" in report()["model"]["backend_version"]

@@ -47,7 +47,7 @@ def test_an_odd_reply_is_an_error_of_its_fact_or_does_not_matter(
     mini_suite(ONE)
     server.always = fault
     result = pytester.runpytest(*gate)
-    text = (pytester.path / "kbrel-report" / "report.json").read_text(encoding="utf-8")
+    text = (pytester.path / "kbrel-report" / "report.json").read_text("utf-8")
     cases = json.loads(text, parse_constant=_number)["cases"]
     errors = "\n".join(error for case in cases for error in case["errors"])
     assert (message in errors) if message else not errors

@@ -132,20 +132,6 @@ def test_who_cannot_be_compared_stops_the_run_and_loses_nothing(
     assert len(resume_notes()) == 1
 
 
-def test_the_model_compared_with_goes_on_as_well(
-    pytester, mini_suite, report, resume_notes, server, gate
-):
-    mini_suite(ONE)
-    flags = (
-        *gate,
-        f"--kb-baseline-model=openai/writer,base_url={server.base_url},max_concurrent=1",
-    )
-    killed_after(pytester, server, 12, *flags)
-    pytester.runpytest(*flags)
-    assert ["taken over" in line for line in resume_notes()] == [True, True]
-    assert stored(pytester) == (0, 0)
-
-
 def asked_in_all(pytester, server, *args):
     """Return how many questions a run puts to the server that knows nothing."""
     before = len(server.calls)

@@ -10,8 +10,8 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.models.cache.store import is_held
-from tests.plugin.conftest import ONE
-from tests.plugin.served.runs import prompts, run_files, start, stored
+from tests.plugin.conftest import ONE, start
+from tests.plugin.served.runs import prompts, run_files, stored
 
 PYTHON = """
     import pytest

@@ -125,13 +125,6 @@ def test_the_cells_are_kept_in_which_the_probability_moved_most():
     ]
 
 
-def test_an_alias_is_right_in_the_definition(columns_of):
-    oracle = Oracle(say=lambda request: "the City of Paris.", believe=believe)
-    result = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep)
-    assert columns_of(result.table)["cell:none:0"] == 1
-    assert result.table.rows[0].label == "correct"
-
-
 @pytest.mark.parametrize(
     ("written", "first"),
     [((0,), 1), ((0, 8), 1), ((3, 0), 1), ((3, 4, 0), 0), ((1, 3), 0)],
@@ -312,16 +305,3 @@ def test_the_published_variant_has_no_third_label_and_says_by_the_rule_what_is_u
     assert (row.label, row.rule) == ("correct" if text == "Paris" else "wrong", rule)
     assert (row.fact_id, row.question) == ("P36-FR", "What is the capital of France?")
     assert (row.expected, row.answer) == ("Paris", text)
-
-
-def test_the_definition_has_a_third_label_and_keeps_the_rule_of_the_base_frame():
-    def say(request):
-        return (
-            "I do not know."
-            if request.prompt == "What is the capital of France?"
-            else "Paris"
-        )
-
-    oracle = Oracle(say=say)
-    (row,) = run_case(make_case(DEFINITION, FRANCE), oracle, oracle.keep).table.rows
-    assert (row.label, row.rule) == ("uninformative", "unsure")

@@ -85,17 +85,6 @@ def test_the_questions_without_a_readable_reply_are_counted(columns_of):
     )
     assert (columns["choices"], columns["choices_unread"]) == (5, unread)
     assert unread not in (0, 5)
-    for reply, count in (
-        ("let me think", 5),
-        ("hard to say", 0),
-        ("A", 0),
-        ("unsure", 0),
-    ):
-        oracle = Oracle(say=answerer("Paris", lambda options, reply=reply: reply))
-        columns = columns_of(
-            run_case(make_case(settings, SEEN), oracle, oracle.keep).table
-        )
-        assert (reply, columns["choices_unread"]) == (reply, count)
 
 
 def test_a_failed_answer_is_an_error_of_the_fact_alone():

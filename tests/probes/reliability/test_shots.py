@@ -1,16 +1,12 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.metrics.text import normalise, tfidf_cosine
+from pytest_kbrel.metrics.text import tfidf_cosine
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.probes.base import question_of
 from pytest_kbrel.probes.reliability.shots import with_shots
 from pytest_kbrel.records import Case, Fact, ReliabilitySettings, Shot
 from tests.probes.conftest import FRANCE, Oracle, make_case
@@ -128,50 +124,3 @@ def test_a_case_that_lacks_its_examples_is_an_error() -> None:
     oracle = Oracle()
     with pytest.raises(SuiteError, match=r"shows 4 examples, found 0 for 'P36-FR'"):
         run_case(case_with(FOUR, *ANSWERED), oracle, oracle.keep)
-
-
-WORDS = ("Alpha", "Beta", "Gamma", "Delta", "Omega Prime", "the Beta")
-facts_ = st.builds(
-    lambda subject, answer, n: Fact(
-        id=f"f{n}",
-        relation="P36",
-        subject=subject,
-        object=answer,
-        question=f"What has {subject}?",
-    ),
-    st.sampled_from(WORDS),
-    st.sampled_from(WORDS),
-    st.integers(0, 9),
-)
-shots_ = st.builds(
-    lambda start, name, answer: Shot(question=f"{start} {name}?", answer=answer),
-    st.sampled_from(("Who is", "What has", "Where lies")),
-    st.sampled_from(WORDS),
-    st.sampled_from((*WORDS, None)),
-)
-
-
-@given(
-    st.lists(facts_, min_size=1, max_size=4, unique_by=lambda fact: fact.id),
-    st.lists(shots_, max_size=12, unique_by=lambda shot: shot.question),
-    st.randoms(use_true_random=False),
-)
-def test_no_draw_shows_the_subject_or_depends_on_an_order(
-    facts, shots, draws: random.Random
-) -> None:
-    filler = tuple(
-        Shot(question=f"Filler {kind} {n}?", answer=None if kind else "x")
-        for kind in (0, 1)
-        for n in range(4)
-    )
-    case = case_with(TWO_UNSURE, *shots, *filler, facts=tuple(facts))
-    chosen = with_shots(case, tfidf_cosine)
-    for fact in facts:
-        for shot in dict(chosen.shots)[fact.id]:
-            assert normalise(shot.question) != normalise(question_of(case, fact))
-            assert f" {normalise(fact.subject)} " not in f" {normalise(shot.question)} "
-    mixed = draws.sample(case.repository, len(case.repository))
-    other = dataclasses.replace(case, repository=tuple(mixed), facts=case.facts[::-1])
-    assert dict(with_shots(other, tfidf_cosine).shots) == dict(chosen.shots)
-    alone = dataclasses.replace(case, facts=case.facts[:1])
-    assert with_shots(alone, tfidf_cosine).shots == chosen.shots[:1]

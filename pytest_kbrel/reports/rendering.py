@@ -1,0 +1,165 @@
+"""Templates filled with a view of a run: text is escaped, and lists are cut so that a report keeps its size."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable, Iterable
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
+from pytest_kbrel.printing import printable
+from pytest_kbrel.records import is_published
+from pytest_kbrel.reports import cases, changes, formatting, phrases, reasons, view
+from pytest_kbrel.reports.formatting import one_line
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_LONGEST, _LONGEST_VALUE, _LONGEST_PROMPT = 160, 600, 4000
+_MARKUP = re.compile(r"[\\`*_\[\]|~$]|(?<=:)//|(?<=www)\.|^(?:[#>+-]|\d+[.)])")
+# GitHub links mentions, issues and addresses after Markdown was read: only a character in between stops that.
+_REFERENCE = re.compile(
+    r"&#64;(?=\S)|(?<!&)#(?=\d)|(?<=\bGH)-(?=\d)|:(?=\\/\\/)", re.IGNORECASE
+)
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"})
+
+
+def markdown_text(text: str, limit: int = _LONGEST) -> str:
+    """Return ``text`` so that Markdown shows it as it is: no markup, HTML, link, mention or table cell in it.
+
+    Hashes of commits, which GitHub links, and codes of emoji are not escaped.
+    """
+    shown = printable(one_line(text, limit))
+    escaped = _MARKUP.sub(lambda mark: re.sub(r"(\D)", r"\\\1", mark[0]), shown)
+    return _REFERENCE.sub(r"\g<0>&#8203;", escaped.translate(_ENTITIES))
+
+
+class SizeLimit:
+    """Number of bytes (``remaining``) that lists of a report may still take."""
+
+    def __init__(self, remaining: float) -> None:
+        self.remaining = remaining
+
+    def take(
+        self,
+        render: Callable[..., str],
+        items: Iterable[Any],
+        *more: Any,
+        least: int = 1,
+    ) -> list[str]:
+        """Return ``render(item, *more)`` of the first items that fit, but ``least`` of them at least.
+
+        Once an item did not fit, nothing fits any more: rendering what is left out takes time.
+        """
+        parts: list[str] = []
+        for item in items:
+            if len(parts) >= least and self.remaining <= 0:
+                break
+            part = render(item, *more)
+            size = len(part.encode("utf-8", "replace"))
+            if len(parts) >= least and size > self.remaining:
+                self.remaining = min(0, self.remaining)
+                break
+            parts.append(part)
+            self.remaining -= size
+        return parts
+
+
+def filled(template: str, data: dict[str, Any], largest: float = math.inf) -> str:
+    """Return a template filled with ``data``, in fewer than ``largest`` bytes of UTF-8.
+
+    What its lists may take is made smaller until it is.
+    """
+    # A name says the format: ``summary.md.j2``.
+    made, text = _environment(template.split(".")[1]).get_template(template), ""
+    for part in (1.0, 0.85, 0.6, 0.3, 0.1):
+        text = made.render(
+            data | {"size_limit": lambda size, part=part: SizeLimit(size * part)}
+        )
+        if len(text.encode("utf-8", "replace")) < largest:
+            break
+    return text
+
+
+@functools.cache
+def _environment(form: str) -> Environment:
+    """Return the environment that escapes all text for a format, with the filters below."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    # Of HTML and XML jinja2 itself escapes all text.
+    escape = {"md": markdown_text, "txt": one_line}.get(form)
+
+    def line(text: str, limit: int = _LONGEST) -> str:
+        return Markup(escape(text, limit)) if escape else one_line(str(text), limit)
+
+    def filled_in(value: object) -> object:
+        return value if isinstance(value, Markup) else line(str(value), _LONGEST_VALUE)
+
+    made = Environment(
+        loader=FunctionLoader(source if escape else _dense),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=filled_in if escape else None,
+    )
+    made.filters |= {
+        "at": lambda value: f"{value:.1f}".removesuffix(".0"),
+        "bound": formatting.bound,
+        "line": line,
+        "number": formatting.number,
+        "p_value": formatting.p_value,
+        "count_of": formatting.count,
+        "signed": formatting.signed,
+        "answer": formatting.answer_text,
+        "end": formatting.end_of,
+        "expected": formatting.expected_text,
+        "lines": prompt_lines,
+        "meaning": meaning,
+    }
+    made.globals |= {
+        "better": view.better,
+        "changes": changes,
+        "difference": formatting.difference,
+        "interval": formatting.interval,
+        "is_published": is_published,
+        "with_interval": formatting.with_interval,
+        "metric": cases.metric,
+        "phrases": phrases,
+        "reasons": reasons,
+        "key_figures": view.key_figures,
+        "size_limit": SizeLimit,
+        # One that stays as it is where the others are made smaller.
+        "fixed_limit": SizeLimit,
+    }
+    return made
+
+
+def prompt_lines(prompt: str) -> str:
+    """Return a prompt with its lines, each as it may be shown."""
+    lines = map(one_line, prompt[:_LONGEST_PROMPT].split("\n"))
+    return "\n".join(lines) + ("\n…" if len(prompt) > _LONGEST_PROMPT else "")
+
+
+def meaning(name: str) -> str:
+    """Return the first sentence on what a metric is; empty for a name that is none of a metric."""
+    metrics = {**METRICS, **CHANGE_METRICS, **SHOWN_ONLY}
+    about = metrics[name].about if name in metrics else ""
+    return about.partition(". ")[0].removesuffix(".")
+
+
+def source(name: str) -> str:
+    """Return the text of a template."""
+    folder = files("pytest_kbrel.reports") / "templates"
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def _dense(name: str) -> str:
+    """Return a template without line breaks and their indentation; a blank line is one line break."""
+    return re.sub(
+        r"\n\s*", lambda gap: "\n" if gap[0].count("\n") > 1 else "", source(name)
+    )
