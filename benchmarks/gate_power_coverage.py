@@ -13,7 +13,7 @@ from scipy.stats import beta, binom, multinomial
 from pytest_kbrel import stats
 from pytest_kbrel.stats import Difference, Estimate, Sample
 from pytest_kbrel.stats.paired_rates import tango
-from tests.stats.samples import bootstrap, paired_difference
+from tests.stats.samples import paired_difference
 
 SLICES = 20
 UNIT, POSITIVE = (0.0, 1.0), (0.0, math.inf)
@@ -198,6 +198,31 @@ def differences() -> Iterator[tuple[str, float, Callable[[Rng, int], Estimate]]]
         -0.02,
         macro,
     )
+
+
+def bootstrap(
+    terms: Sequence[tuple[float, Sample]],
+    statistic: stats.Statistic,
+    *,
+    seed: int,
+    draws: int = 2000,
+) -> list[float]:
+    """Return the percentile interval of a weighted sum of ``statistic``, the same facts drawn in all terms."""
+    rng = np.random.default_rng(seed)
+    first = terms[0][1]
+    times = rng.multinomial(first.n, np.full(first.n, 1 / first.n), size=draws)
+    drawn = sum(
+        weight
+        * statistic(
+            [
+                (times[:, rows] @ values, times[:, rows].sum(axis=1))
+                for rows, values in zip(one.clusters, one.values, strict=True)
+            ]
+        )
+        for weight, one in terms
+    )
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    return [float(low), float(high)]
 
 
 def against_bootstrap(draws: int) -> Iterator[tuple[str, int, float]]:

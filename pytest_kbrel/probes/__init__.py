@@ -90,6 +90,7 @@ def chunks_of(case: Case) -> Iterator[Case]:
 
 def part_of(case: Case, facts: Sequence[Fact]) -> Case:
     """Return the case with these of its facts, which are asked as in the whole case, whichever they are."""
+    _check(case)
     leveled = {fact.id: fact for fact in _leveled(case).facts}
     return dataclasses.replace(case, facts=tuple(leveled[fact.id] for fact in facts))
 

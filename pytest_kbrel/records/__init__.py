@@ -32,6 +32,7 @@ from pytest_kbrel.records.exchange import (
 )
 from pytest_kbrel.records.reasons import Reason, reason, sentence
 from pytest_kbrel.records.results import (
+    NOT_REACHED,
     CaseResult,
     Correlation,
     Digest,

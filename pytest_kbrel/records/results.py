@@ -29,6 +29,9 @@ from pytest_kbrel.records.suite import (
     base_language,
 )
 
+NOT_REACHED = "the session stopped before this case"
+"""The error of a case that is not run for that."""
+
 
 @record
 class Reply:

@@ -8,6 +8,7 @@ from pytest_kbrel.catalogue.metrics import BESIDE
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.records import (
     LANGUAGES,
+    NOT_REACHED,
     CaseResult,
     Correlation,
     Fingerprint,
@@ -319,9 +320,10 @@ def not_run_note(run: Run) -> str:
     stopped = [case for case in run.cases if case.verdict == "not run"]
     if not stopped:
         return ""
-    them = "them" if stopped[1:] else "it"
-    why = stopped[0].errors or (f"the session stopped before {them}",)
-    return f"{count(len(stopped), 'case')} not run: {one_line(why[0], 300)}"
+    why = next(iter(stopped[0].errors), NOT_REACHED)
+    if why == NOT_REACHED:
+        why = f"the session stopped before {'them' if stopped[1:] else 'it'}"
+    return f"{count(len(stopped), 'case')} not run: {one_line(why, 300)}"
 
 
 def unmeasured_note(case: CaseResult) -> str:

@@ -29,6 +29,7 @@ from pytest_kbrel.models.openai.usage import cost_of
 from pytest_kbrel.outputs import new_file, write_text
 from pytest_kbrel.records import (
     BASELINE,
+    NOT_REACHED,
     UNMEASURED,
     AggregateCase,
     CaseKind,
@@ -186,9 +187,7 @@ class SessionResults:
     def undecided(self, nodeid: str) -> CaseResult:
         """Return the case of an expected item, or of an aggregate, that has no result."""
         if self.stopped and not (nodeid in self.begun or nodeid in self.outcomes):
-            return _undecided(
-                nodeid, "the session stopped before this case", begun=False
-            )
+            return _undecided(nodeid, NOT_REACHED, begun=False)
         how = "interrupted in this case" if self.stopped else "it never ended"
         case = _undecided(nodeid, self.failures.get(nodeid) or how, begun=True)
         return replace(case, verdict="fail") if nodeid in self.asserted else case
