@@ -196,6 +196,7 @@ def test_other_kinds_of_adapters_must_change_something_too(
     config = getattr(peft, kind)(
         target_modules=["k_proj"], task_type="CAUSAL_LM", **settings
     )
+    torch.manual_seed(0)
     peft.get_peft_model(model, config).save_pretrained(tmp_path / "untrained")
     with pytest.raises(ModelError, match="untrained changes nothing"):
         opened(base, tmp_path / "untrained")
