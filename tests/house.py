@@ -181,8 +181,8 @@ def trips() -> str:
     command = {module for module in graph if module.startswith("cli.compare")}
     compared = command.union(*(graph[module] for module in command))
     return (
-        f"Trips by imports: the options take {len(stays)} stays (modules that hold or import the flags or the "
-        f"settings) and {len(climbs)} climbs (rooms that hand them on); `kbrel compare` takes {len(compared)} stays."
+        f"Trips by imports: options {len(stays)} stays (modules with the flags or settings) and {len(climbs)} climbs "
+        f"(between rooms); `kbrel compare` {len(compared)} stays."
     )
 
 
@@ -362,7 +362,6 @@ ROOMS: dict[str, Room] = {
         "pytest",
     ),
 }
-
 
 if __name__ == "__main__":
     main()
