@@ -163,6 +163,29 @@ def tokens(path: Path) -> int:
         return sum(token.type in COUNTED for token in found)
 
 
+def trips() -> str:
+    """Return the trips of the options and of ``kbrel compare`` in numbers.
+
+    A stay of the options is a module that holds or imports the flags or the settings, a climb two rooms that
+    hand them up by an import among these modules. A stay of the command is a module of it or one that it imports.
+    """
+    graph = {module: own for module, (own, _) in imports().items()}
+    held = {"plugin.options", "plugin.settings", "settings"}
+    stays = held | {module for module, own in graph.items() if own & held}
+    crossings = {
+        (room_of(module), room_of(target))
+        for module in stays
+        for target in graph[module] & stays
+    }
+    climbs = [pair for pair in crossings if pair[0] != pair[1]]
+    command = {module for module in graph if module.startswith("cli.compare")}
+    compared = command.union(*(graph[module] for module in command))
+    return (
+        f"Trips by imports: options {len(stays)} stays (modules with the flags or settings) and {len(climbs)} climbs "
+        f"(between rooms); `kbrel compare` {len(compared)} stays."
+    )
+
+
 def page() -> str:
     """Return the part of docs/architecture.md that is computed: the figures, and the table of rooms."""
     graph = room_graph()
@@ -188,7 +211,7 @@ def page() -> str:
         rows.append(
             f"| {floor} | {label} | {ROOMS[room].purpose} | {len(names)} | {size:,} |"
         )
-    return "\n".join([figures, "", *rows])
+    return "\n".join([figures, "", trips(), "", *rows])
 
 
 def folders() -> list[str]:
@@ -339,7 +362,6 @@ ROOMS: dict[str, Room] = {
         "pytest",
     ),
 }
-
 
 if __name__ == "__main__":
     main()

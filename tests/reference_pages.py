@@ -44,7 +44,6 @@ _OWN_TABLE = ("integrity", "waivers", "gates", "overall", "unseen", "shots")
 # How figures over slices are made of those of slices.
 _OVER: Mapping[str, str] = {
     "questions": "Over all questions alike",
-    "monitor": "Means over the relations",
     "head_to_tail": "Means over the buckets that the suite has, each over the facts of all domains",
     "reliability": "Over the facts of all known or all unseen slices of a prompt setting; `c_wrong` is the "
     "mean of both",
@@ -195,7 +194,10 @@ def metrics() -> str:
             for name, metric in overall.items()
             if name not in probe.metrics
         }
-        parts += [f"## `{probe.name}[overall]`", f"{_OVER[probe.name]}: {names}."]
+        parts += [
+            f"## `{probe.name}[overall]`",
+            f"{_OVER.get(probe.name, 'Means over the slices')}: {names}.",
+        ]
         if further:
             parts.append(_table_of_metrics(further, probe, overall=True))
     parts += [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,7 @@ from pytest_kbrel.suites.cases import _GROUPS
 from pytest_kbrel.suites.parse import COMMON_KEYS, SUITE_KEYS, probe_keys
 from tests.suite_schema import _own
 
+DOCS = Path(__file__).parents[2] / "docs" / "suites.md"
 EACH = pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
 
 
@@ -52,6 +54,11 @@ def test_no_metric_belongs_to_no_probe() -> None:
         of_slices | {name for metrics in OVERALL_METRICS.values() for name in metrics}
         == METRICS.keys()
     )
+
+
+@EACH
+def test_the_docs_explain_every_probe(probe: Probe) -> None:
+    assert f"`{probe.name}`" in DOCS.read_text(encoding="utf-8")
 
 
 @EACH
