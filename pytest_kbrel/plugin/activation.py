@@ -55,8 +55,11 @@ def may_share(config: pytest.Config, settings: Settings) -> bool:
     """Return True if the workers of a session may share cases: ask them ahead of the items, which then decide.
 
     Where failures end the session or a case ends before all is asked, asking ahead would be for nothing.
+    With other schedulers of xdist than ``load`` an item is not dealt again.
     """
     if settings.from_run is not None or settings.until_decided:
+        return False
+    if config.getoption("dist") != "load":
         return False
     is_asked = not any(
         backend_of(text) is ANSWERS

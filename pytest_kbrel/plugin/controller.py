@@ -169,6 +169,10 @@ class Recorder:
         """Return True if an item was begun, and not only its worker asked ahead of it."""
         return nodeid in self._results.begun
 
+    def note_dealt_again(self, nodeid: str) -> None:
+        """Note that xdist deals an item again, which needs a worker that lives."""
+        self._results.dealt_again.add(nodeid)
+
     def pytest_report_header(self) -> list[str]:
         """Return the models of the run, and remarks about model arguments without effect."""
         notes = [one_line(note, 500) for note in spec_notes(self._settings)]

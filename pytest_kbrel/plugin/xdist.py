@@ -40,8 +40,7 @@ class Distribution:
     def pytest_configure_node(self, node: Any) -> None:
         """Send a worker the day and the id of the run."""
         node.workerinput[BEGUN] = begun(node.config)
-        # With other schedulers of xdist an item is not dealt again.
-        if self._may_share and node.config.getoption("dist") == "load":
+        if self._may_share:
             node.workerinput[SHARING] = True
 
     def pytest_handlecrashitem(
@@ -50,6 +49,7 @@ class Distribution:
         """Have an item dealt again that its worker had not begun: it died while it asked ahead."""
         if self._may_share and not self._recorder.has_begun(crashitem):
             sched.mark_test_pending(crashitem)
+            self._recorder.note_dealt_again(crashitem)
             report.outcome = _AGAIN  # type: ignore[assignment]
 
     def pytest_report_teststatus(

@@ -92,6 +92,7 @@ class SessionResults:
     spent: dict[str, tuple[int, ...]] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
     crashed: set[str] = field(default_factory=set)
+    dealt_again: set[str] = field(default_factory=set)
     stopped: bool = False
     load_seconds: float = 0.0
     engines: dict[str, None] = field(default_factory=dict)
@@ -151,13 +152,17 @@ class SessionResults:
                 self.expected[nodeid] = None
 
     def unaccounted(self) -> Iterator[tuple[str, str]]:
-        """Yield expected items that never reported or passed without a measurement, each with the reason."""
-        for nodeid in self.expected:
+        """Yield items that never reported or passed without a measurement, each with the reason."""
+        for nodeid in (*self.expected, *(self.dealt_again - self.expected.keys())):
             outcome = self.outcomes.get(nodeid)
             why = ""
             if outcome is None:
                 why = "no report arrived for this item: it was expected and never ended"
-            elif outcome in ("passed", "xfail") and nodeid not in self.cases:
+            elif (
+                outcome in ("passed", "xfail")
+                and nodeid in self.expected
+                and nodeid not in self.cases
+            ):
                 why = "this item ended without a measurement: nothing it says can be a pass"
             if why:
                 yield nodeid, why

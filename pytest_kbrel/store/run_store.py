@@ -58,7 +58,7 @@ _INSERT = (
     "INSERT INTO exchanges (asked, key, of_case, role, receiver, usable, source, number, times, place, made, "
     "line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (asked) DO UPDATE SET "
     "usable = excluded.usable, times = times + excluded.times, place = excluded.place, "
-    "made = iif(times, made, excluded.made), line = excluded.line"
+    "made = CASE WHEN times THEN made ELSE excluded.made END, line = excluded.line"
 )
 # Of a recorded run's equal exchanges the last usable one counts, or else the first.
 _LOAD = f"{_INSERT} WHERE excluded.usable"
@@ -224,13 +224,15 @@ class RunStore:
 
     def begin(self, case: str, first: int) -> int:
         """Note that a process begins the unit of a case with this first fact; return how many did before."""
+        unit = case, first
         with self._writing() as file:
+            file.execute("INSERT OR IGNORE INTO units VALUES (?, ?, 0, NULL)", unit)
+            of_unit = "WHERE of_case = ? AND first = ?"
             ((begun,),) = file.execute(
-                "INSERT INTO units VALUES (?, ?, 1, NULL) ON CONFLICT DO UPDATE SET begun = begun + 1 "
-                "RETURNING begun",
-                (case, first),
+                f"SELECT begun FROM units {of_unit}", unit
             ).fetchall()
-        return int(begun) - 1
+            file.execute(f"UPDATE units SET begun = begun + 1 {of_unit}", unit)
+        return int(begun)
 
     def give_up(self, case: str, first: int) -> None:
         """Note that a process could not ask a unit that it began, and lives."""

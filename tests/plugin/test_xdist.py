@@ -9,7 +9,7 @@ from execnet.xspec import XSpec
 from pytest_kbrel.plugin.activation import may_share
 from pytest_kbrel.plugin.xdist import Distribution
 from tests.made_cases import made_options
-from tests.plugin.conftest import GATE, MODEL
+from tests.plugin.conftest import GATE, GATED, MODEL
 from tests.stub_config import StubConfig
 
 # No GPU is needed where nothing is asked.
@@ -17,18 +17,19 @@ REPLAY = made_options(from_run=Path("run"))
 
 
 @pytest.mark.parametrize(
-    ("given", "maxfail", "shares"),
+    ("given", "others", "shares"),
     [
-        ({}, 0, True),
-        ({}, 1, False),
-        ({"until_decided": "all"}, 0, False),
-        ({"from_run": Path("run")}, 0, False),
-        ({"model": "answers/some.jsonl"}, 0, False),
+        ({}, {}, True),
+        ({}, {"maxfail": 1}, False),
+        ({}, {"dist": "loadfile"}, False),
+        ({"until_decided": "all"}, {}, False),
+        ({"from_run": Path("run")}, {}, False),
+        ({"model": "answers/some.jsonl"}, {}, False),
     ],
 )
-def test_which_sessions_share_cases(tmp_path, given, maxfail, shares):
+def test_which_sessions_share_cases(tmp_path, given, others, shares):
     settings = made_options(**{"use_cache": tmp_path, **given})
-    config = StubConfig(tmp_path, others={"maxfail": maxfail})
+    config = StubConfig(tmp_path, others={"dist": "load", **others})
     assert may_share(config, settings) == shares
 
 
@@ -66,6 +67,31 @@ def test_a_killed_worker_leaves_a_red_run_that_names_the_item(
     assert len(verdicts) == 9
     assert actual["complete"] is False
     assert actual["exit_status"] == 1
+
+
+DIES_AT = """
+import os
+
+def pytest_runtest_protocol(item):
+    # Before anything says that the item has begun.
+    if "PYTEST_XDIST_WORKER" in os.environ and "plain" in item.name:
+        os._exit(3)
+"""
+
+
+@pytest.mark.parametrize("dist", ["load", "loadfile"])
+def test_a_worker_that_dies_at_an_ordinary_test_leaves_a_red_run(
+    pytester, mini_suite, report, dist
+):
+    mini_suite(GATED)
+    pytester.makeconftest(DIES_AT)
+    pytester.makepyfile(test_plain="def test_plain():\n    assert False")
+    result = pytester.runpytest(
+        MODEL, "-n2", f"--dist={dist}", "--max-worker-restart=0"
+    )
+    assert result.ret == pytest.ExitCode.TESTS_FAILED, result.stdout.str()
+    result.stdout.fnmatch_lines(["FAILED test_plain.py::test_plain*"])
+    assert report()["cases"]
 
 
 def test_an_item_whose_report_is_lost_makes_the_run_red(pytester, mini_suite):
