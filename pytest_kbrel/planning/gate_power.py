@@ -135,7 +135,7 @@ def _power(
     n, df = len(clusters), cluster_df([*clusters])
     effective = n**2 / sum(size**2 for size in Counter(clusters).values())
     drop = None
-    if df is not None and effective >= FEW_CLUSTERS:
+    if df is not None and (effective == n or effective >= FEW_CLUSTERS):
         wordings = min(map(count_of, members))
         # Of the variance of a fact's change so much is left when its wordings are averaged.
         left = WORDING_CORRELATION + (1 - WORDING_CORRELATION) / wordings

@@ -13,7 +13,7 @@ from pytest_kbrel.planning.plan import Plan, PlannedModel, Range
 from pytest_kbrel.printing import format_table
 from pytest_kbrel.records import Case
 from pytest_kbrel.reports.cases import case_title
-from pytest_kbrel.reports.formatting import one_line
+from pytest_kbrel.reports.formatting import count, one_line
 from pytest_kbrel.stats import sidak
 
 _DETAILS = "add -v for each slice, exact tokens and what each gate can find"
@@ -120,7 +120,7 @@ def _gates(plan: Plan) -> Iterator[str]:
         titles = {f"{case.suite}::{case.id}": case_title(case) for case in plan.cases}
         yield from format_table([_HEADER, *_rows(planned, titles)])
     if others := len(relative) - len(planned):
-        yield f"not planned, because what they compare is no rate of facts: {others:,} gates"
+        yield f"not planned, because what they compare is no rate of facts: {count(others, 'gate')}"
 
 
 _HEADER = ("gate", "n", "allowed", "found from")

@@ -399,7 +399,7 @@ def _asked_otherwise(run: Run) -> Iterator[str]:
     for case, note in notes[:_MOST_NOTES]:
         yield f"{one_line(called[case.nodeid])}: {one_line(note, 300)}"
     if len(notes) > _MOST_NOTES:
-        yield f"{len(notes) - _MOST_NOTES} more notes on how facts are asked, in report.json"
+        yield f"and {count(len(notes) - _MOST_NOTES, 'more note')} on single cases"
 
 
 def _unread(run: Run) -> Iterator[str]:

@@ -299,7 +299,7 @@ class View:
         """What could not be ruled out: the undecided slice whose drop may be largest.
 
         ``not ruled out: accuracy worse by 0.105 in head_to_tail[culture-tail] (0.094 in a slice like it that
-        lost nothing), and less in 4 more slices``
+        lost nothing), and at most that in 4 more slices``
         """
         ends = [
             (gate.high, gate, case)
@@ -316,7 +316,7 @@ class View:
         like = f"{number(gate.unchanged)} in a slice like it that lost nothing"
         where = f"{one_line(self.names[case.nodeid])} ({like})"
         others = len({case.nodeid for *_, case in ends}) - 1
-        more = f", and less in {count(others, 'more slice')}" if others else ""
+        more = f", and at most that in {count(others, 'more slice')}" if others else ""
         title = metric_title(gate.metric)
         return f"not ruled out: {title} worse by {number(high)} in {where}{more}"
 

@@ -137,6 +137,17 @@ def test_cases_with_other_prompts_are_reported_and_not_compared(
     assert "is not the file that" in capsys.readouterr().err
 
 
+def test_an_invalid_case_without_gates_fails_as_in_its_run(run, compare, pytester):
+    head = ({"contains": of, "text": "Moscow"} for of in ("China?", "Russia?"))
+    lines = map(json.dumps, (*head, {"default": {"text": ""}}))
+    pytester.makefile(".jsonl", mute="\n".join(lines))
+    suite = "suite: mini\nfacts: facts.jsonl\nhead_to_tail: {prompt: zero-shot}\n"
+    run("sound", "scripted/knows.jsonl", suite=suite)
+    assert run("mute", "scripted/mute.jsonl", suite=suite).ret == 1
+    status, printed, _ = compare("sound", "mute", "--exit-code")
+    assert (status, "INVALID: " in printed.out) == (1, True)
+
+
 WAIVED = """\
 suite: mini
 facts: facts.jsonl

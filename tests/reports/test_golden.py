@@ -193,7 +193,9 @@ def text_of(page):
 
 
 def page():
-    base = {red().cases[0].nodeid: monitored(0.01)}
+    # Rows of a blessed run do not say what was expected.
+    rows = tuple(replace(row, expected="") for row in monitored(0.01).rows)
+    base = {red().cases[0].nodeid: replace(monitored(), rows=rows)}
     return text_of(report_html(with_facts(red()), baseline=base))
 
 

@@ -221,7 +221,7 @@ def test_the_largest_drop_that_was_not_ruled_out():
     view = View(run_of(undecided(1, 0.05), undecided(2, 0.09), undecided(3, 0.07)))
     assert view.not_excluded == (
         "not ruled out: accuracy worse by 0.090 in monitor[P2] (0.040 in a slice like it that lost "
-        "nothing), and less in 2 more slices"
+        "nothing), and at most that in 2 more slices"
     )
     assert View(decided("fail", "pass")).not_excluded == ""
     assert (

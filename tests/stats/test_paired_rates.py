@@ -13,6 +13,7 @@ from pytest_kbrel import stats
 from pytest_kbrel.stats import Flips
 from pytest_kbrel.stats.estimates import TOO_FEW
 from pytest_kbrel.stats.paired_rates import (
+    drop_p,
     mcnemar,
     rate_difference,
     rate_recovery,
@@ -160,8 +161,11 @@ def test_a_drop_that_is_detectable_is_found_in_four_runs_of_five(
     assert found > 0.79
 
 
-def test_no_drop_is_detectable_in_five_facts_at_a_small_level() -> None:
-    assert stats.detectable(compared(flips(0, 0, 5, 0)), 0.0, 0.0025) == math.inf
+def test_the_loss_of_all_facts_is_detectable_where_the_gate_finds_it() -> None:
+    of = compared(flips(0, 0, 5, 0))
+    assert drop_p(5, 5, 0, 0.0) < 0.02
+    assert stats.detectable(of, 0.0, 0.02) == 1.0
+    assert stats.detectable(of, 0.0, 0.0025) == math.inf
 
 
 @pytest.mark.parametrize("counts", [(0, 0, 80, 20), (1, 1, 78, 20), (3, 2, 150, 45)])

@@ -62,8 +62,8 @@ def pair_recorded(sides: Sequence[Side], *, strict: bool) -> list[Side]:
 def judged(side: Side, run: Run, *, strict: bool, foreign: bool = False) -> Side:
     """Return a candidate with its decided run.
 
-    ``strict``: what is inconclusive fails. A case that the candidate lacks does too, unless the runs are
-    ``foreign``: a blessed run of ours does not say which gates it had.
+    ``strict``: what is inconclusive fails. An invalid case and one that the candidate lacks do too, whatever
+    gates they have, unless the runs are ``foreign``: a blessed run of ours does not say which gates it had.
     """
     failures = failing(compared=True, strict=strict)
     run = replace(run, cases=with_family(run.cases))
@@ -74,7 +74,7 @@ def judged(side: Side, run: Run, *, strict: bool, foreign: bool = False) -> Side
         results={**side.results, **decided},
         fails=any(
             case.expired
-            or (case.verdict == "not run" and not foreign)
+            or (case.verdict in ("not run", "invalid") and not foreign)
             or any(gate.verdict in failures for gate in case.gates)
             for case in run.cases
             if not case.waived

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -87,8 +87,10 @@ def plots(
     """
     own = {case.nodeid: case.table for case in view.slices if case.table.rows}
     both = list(own.values()), [baseline[key] for key in own if key in baseline]
-    anchors, old_anchors = (_tenths(of, "anchor") for of in both)
-    answers, old_answers = (_tenths(of, "answer_prob") for of in both)
+    # Rows of a blessed run do not say what was expected.
+    facts = {row.fact_id for of in both[0] for row in of.rows if row.expected}
+    anchors, old_anchors = (_tenths(of, "anchor", facts) for of in both)
+    answers, old_answers = (_tenths(of, "answer_prob", facts) for of in both)
     return {
         "buckets": list(_buckets(view)),
         "framing": _framing(view),
@@ -188,15 +190,17 @@ def _beside_published(
         yield setting, [_point(known, "this run", case.verdict), *models]
 
 
-def _tenths(tables: Iterable[Table], name: str) -> list[Tenth]:
-    """Return the tenths from 0 to 1 of the probabilities in a column."""
+def _tenths(
+    tables: Iterable[Table], name: str, answerable: Collection[str]
+) -> list[Tenth]:
+    """Return the tenths from 0 to 1 of the probabilities in a column, of ``answerable`` facts."""
     bins: list[list[tuple[float, float]]] = [[] for _ in range(10)]
     for table in tables:
         for row in table.rows:
             values = dict(zip(table.columns, row.values, strict=False))
             # Left out by MONITOR; a question without an answer is never answered right.
-            known = name in values and values.get("kept", 1) and row.expected
-            if known and values.get("answered", 1):
+            known = name in values and values.get("kept", 1)
+            if known and row.fact_id in answerable and values.get("answered", 1):
                 pair = values[name], values.get("correct", 1.0)
                 bins[min(9, max(0, int(10 * pair[0])))].append(pair)
     total = sum(map(len, bins))
