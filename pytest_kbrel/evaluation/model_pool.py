@@ -309,11 +309,12 @@ class ModelPool:
                 self.unusable = self.unusable or str(error)
             raise error from None
 
-    def rendered(self, request: Request, case: str = "") -> str:
+    def rendered(self, request: Request, case: str = "", fact: str = "") -> str:
         """Return a prompt as the model under test reads it, empty where it cannot be rendered."""
         if self.run is not None:
             # Of a joined run it is that of the shard with the first fact.
-            return self.run.prompt(self._store.source_of(case, "", request), case)
+            source = self._store.source_of(case, "", request, fact)
+            return self.run.prompt(source, case)
         model = self.model()
         try:
             return model.rendered(request)

@@ -188,7 +188,8 @@ class CaseAsker:
 
         def keep_own(exchanges: Sequence[Exchange]) -> None:
             nonlocal count, prompt
-            prompt = prompt or self.pool.rendered(exchanges[0].ask.request, nodeid)
+            first = exchanges[0].ask
+            prompt = prompt or self.pool.rendered(first.request, nodeid, first.fact_id)
             count += len(exchanges)
             keep(exchanges)
 

@@ -175,15 +175,19 @@ class RunStore:
         asked = [self._parsed(from_line, *row).ask for row in rows]
         return {ask.fact_id: ask.request for ask in asked}
 
-    def source_of(self, case: str, to: str, request: Request) -> int:
-        """Return the number of the recorded run in which a case asked this first; 0 where none did."""
+    def source_of(self, case: str, to: str, request: Request, fact: str = "") -> int:
+        """Return the number of the recorded run in which a case asked this first; 0 where none did.
+
+        Where several facts have the same question, that of ``fact`` counts.
+        """
         rows = self._rows(
-            "SELECT source FROM exchanges WHERE key = ? AND of_case = ? AND source IS NOT NULL ORDER BY id "
-            "LIMIT 1",
+            "SELECT source, line FROM exchanges WHERE key = ? AND of_case = ? AND source IS NOT NULL "
+            "ORDER BY id",
             request_key(to, request),
             case,
         )
-        return int(rows[0][0]) if rows else 0
+        sources = [source for source, line in rows if parse_line(line)["fact"] == fact]
+        return int((sources or [source for source, _ in rows] or [0])[0])
 
     def dump(self, output: Path, order: Sequence[str]) -> Counter[str]:
         """Write the exchanges of this run to a file: cases as in ``order``, others behind them by name.
