@@ -245,6 +245,8 @@ def _case(name: str, runs: Runs, demands: Demands, comparisons: int) -> CaseResu
         n=max((len(of.table.rows) for of in after.values()), default=0),
         metrics=figures,
         gates=results,
+        # Without a reason of its own it would be the session that stopped.
+        errors=tuple(why for of, why in obstacles if of == "not run"),
         lost=lost,
         gained=gained,
         unmatched=Unmatched(
