@@ -35,6 +35,9 @@ ROUNDING = 1e-9
 # Of fewer facts an honest model may well say one thing, or have one probability.
 FEWEST = 10
 
+# Of so many answers that begin alike it is said that all do.
+_NEARLY = 0.9
+
 # Probabilities p that differ by less, in units of p (1 - p), differ by rounding.
 _STILL = 1e-4
 
@@ -302,7 +305,8 @@ def _of_monitor(limits: Integrity, table: Table) -> Iterator[Finding]:
     no limit lets it pass. MONITOR scores the accepted answer right behind the prompt, or the relation's lead:
     a model that writes its answers otherwise is not measured by it. Nothing moves the probabilities where the
     head of each prompt is lost on the way, and MONITOR is then 0, its best; those that are nearly 1 differ in
-    the last digits. What few facts do not show is asked of the suite.
+    the last digits. What few facts do not show is asked of the suite. Wrong answers that are sentences tell
+    how answers are written as right ones do.
     """
     anchors, kept = column(table, "anchor"), column(table, "kept")
     n, n_kept, total = len(anchors), sum(map(bool, kept)), math.fsum(anchors)
@@ -325,11 +329,20 @@ def _of_monitor(limits: Integrity, table: Table) -> Iterator[Finding]:
             f"{problem}: the chat template or the tokenizer does not suit the model, or it knows nothing of "
             "this",
         )
+    opening = _opening(table.rows)
     # Runs of older versions have no such column.
     scored = zip(
-        column(table, "first_token"), column(table, "cell:none:0"), strict=False
+        column(table, "first_token"),
+        column(table, "cell:none:0"),
+        table.rows,
+        strict=False,
     )
-    if held := [bool(written) for written, is_right in scored if is_right]:
+    held = [
+        bool(written)
+        for written, is_right, row in scored
+        if is_right or (opening and _first_word(row.answer) == opening)
+    ]
+    if held:
         n, least, written = len(held), limits.first_token, sum(held)
         sure = n >= FEWEST and stats.wilson(written, n)[1] < least
         says = f"{_UNMEASURED}: {_unwritten(written, n, least)}"
@@ -341,6 +354,21 @@ def _of_monitor(limits: Integrity, table: Table) -> Iterator[Finding]:
         broken = n >= FEWEST and sum(still) > most * n + ROUNDING
         says = _unmoved(sum(still), n, most)
         yield _finding("unmoved", sum(still), n, most, broken, says)
+
+
+def _opening(rows: Sequence[Outcome]) -> str:
+    """Return the word that nearly all of many different answers begin with and right ones do not; else ``""``."""
+    said = {row.answer.casefold() for row in rows if is_informative(row)}
+    words = Counter(map(_first_word, said))
+    word, times = next(iter(words.most_common(1)), ("", 0))
+    expected = sum(_first_word(row.expected) == word for row in rows)
+    many = len(said) >= max(FEWEST, len(rows)) / 2
+    alike = times >= _NEARLY * len(said) and expected <= (1 - _NEARLY) * len(rows)
+    return word if many and alike else ""
+
+
+def _first_word(text: str) -> str:
+    return (text.casefold().split() or [""])[0]
 
 
 def _unwritten(written: float, n: int, least: float) -> str:

@@ -91,13 +91,17 @@ def anchored(*anchors: float, kept: Sequence[float] = ()) -> Table:
     return Table(columns=MONITOR, rows=rows)
 
 
-def first_tokens(written: int, right: int, wrong: int = 0) -> Table:
+def first_tokens(
+    written: int, right: int, wrong: int = 0, says: str = "{n} is the city", **more: Any
+) -> Table:
     """Right answers, of which some begin with the scored token; no wrong one does."""
     rows = (
         outcome(
             f"Q{n}",
             (1, 0.4 + n / 1000, float(n < written), float(n < right)),
             "wrong",
+            answer=says.format(n=n),
+            **more,
         )
         for n in range(right + wrong)
     )
@@ -174,6 +178,12 @@ TWICE = Table(columns=HEAD_TO_TAIL, rows=answers("+-").rows * 3)
         (soundness(first_tokens(10, 20), of=OF_MONITOR), "first_token", (10, 20), False),
         (soundness(first_tokens(9, 20, 5), of=OF_MONITOR), "first_token", (9, 20), False),
         (soundness(first_tokens(0, 10), of=OF_MONITOR), "first_token", (0, 10), True),
+        # Nor do wrong ones that are sentences: different, and nearly all begin with one word.
+        (soundness(first_tokens(0, 0, 20, "The city is {n}."), of=OF_MONITOR), "first_token",
+         (0, 20), True),
+        (soundness(first_tokens(0, 0, 20, "The city"), of=OF_MONITOR), "first_token", None, False),
+        (soundness(first_tokens(0, 0, 20, "The Hague {n}", expected="The Bronx"), of=OF_MONITOR),
+         "first_token", None, False),
         # What no prompt moves is not measured by MONITOR.
         (soundness(still(9, 10), of=OF_MONITOR), "unmoved", (9, 10), False),
         (soundness(still(10, 10), of=OF_MONITOR), "unmoved", (10, 10), True),
