@@ -188,8 +188,10 @@ class CaseAsker:
 
         def keep_own(exchanges: Sequence[Exchange]) -> None:
             nonlocal count, prompt
-            first = exchanges[0].ask
-            prompt = prompt or self.pool.rendered(first.request, nodeid, first.fact_id)
+            # A round may ask nothing, such as choices where no answer was given.
+            if exchanges and not prompt:
+                first = exchanges[0].ask
+                prompt = self.pool.rendered(first.request, nodeid, first.fact_id)
             count += len(exchanges)
             keep(exchanges)
 
