@@ -123,7 +123,9 @@ ROWS = [
     for_reference("--kb-model-args=dtype", "dtype"),
     for_reference("--kb-model-args=dtyp=float32", "did you mean 'dtype'"),
     for_reference("--kb-model-args=trust_remote_code=True", "trust_remote_code"),
-    for_reference("--kb-model-args=chat_template_args={", "no JSON: Expecting property name"),
+    for_reference(
+        "--kb-model-args=chat_template_args={", "no JSON: Expecting property name"
+    ),
     Row(
         "a model's argument of 5,000 digits",
         {},
