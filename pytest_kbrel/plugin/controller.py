@@ -109,7 +109,7 @@ class Recorder:
         self.counts: Callable[[], Sequence[AnswerCounts]] = tuple
 
     def begin(self) -> None:
-        """Begin a run: move the reports of the previous one aside and handle SIGTERM.
+        """Begin a run: move previous reports aside, remove what killed runs left, and handle SIGTERM.
 
         Called once a suite or a test that uses a model is seen, so that other tests change nothing.
         """
@@ -117,6 +117,7 @@ class Recorder:
             self._began = True
             self._termination.watch()
             self._set_aside = move_aside(self._settings.output_path)
+            self._run_folder.clear()
 
     def note_collected(self) -> None:
         """Note that it is known which cases are to run, be it none."""
@@ -197,9 +198,8 @@ class Recorder:
         return f"deciding again over {record} ({who}); no model is loaded, reports go to {output}"
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Remove the responses of killed runs; begin if the arguments name suites."""
+        """Begin if the arguments name suites."""
         self._session = session
-        self._run_folder.clear()
         if find_suites(self._config):
             self.begin()
 

@@ -173,6 +173,23 @@ def test_files_of_these_names_that_no_run_wrote_are_left_as_they_are(
     assert path.read_text() == '{"mine": 1}'
 
 
+def test_ordinary_tests_change_nothing_of_what_a_killed_run_left(
+    pytester, mini_suite, monkeypatch
+):
+    mini_suite(ONE)
+    parts = pytester.path / "kbrel-report" / ".parts"
+    (parts / "dead").mkdir(parents=True)
+    # It was killed while it wrote its reports.
+    (parts.parent / "responses.jsonl").touch()
+    ordinary = pytester.makepyfile("def test_ordinary(): pass")
+    with monkeypatch.context() as environment:
+        environment.setenv("KB_MODEL", "scripted/knows.jsonl")
+        assert pytester.runpytest(ordinary).ret == 0
+    result = pytester.runpytest(*GATE)
+    assert result.ret == 0, result.stdout.str() + result.stderr.str()
+    assert not parts.exists()
+
+
 def test_reports_are_moved_back_if_no_case_ran(pytester, mini_suite, report):
     mini_suite(ONE)
     pytester.runpytest(*GATE)
