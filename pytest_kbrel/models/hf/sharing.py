@@ -121,6 +121,7 @@ def _eager_attention(model: Any) -> Iterator[None]:
     """Let a model compute attention step by step; one that cannot goes on as it is."""
     inner = model.get_base_model() if hasattr(model, "get_base_model") else model
     before = inner.config._attn_implementation
+    # Single sequences alone then tell the rounding: a mode may be refused needlessly, and none is taken wrongly.
     with contextlib.suppress(ValueError, NotImplementedError):
         inner.set_attn_implementation("eager")
     try:

@@ -222,3 +222,22 @@ def every_second_layer(model, device):
             )
             result[name] = device if is_head else "cpu"
     return result
+
+
+def test_attention_goes_without_cudnn_and_the_setting_is_put_back(tmp_path):
+    def is_on():
+        return torch.backends.cuda.cudnn_sdp_enabled()
+
+    path = tiny_checkpoints.make_checkpoint(tmp_path / "t5", "t5")
+    model = load(parse_spec(str(path), device="cpu")).parts.model
+    seen = []
+    for part in (model, model.get_encoder()):
+        part.register_forward_pre_hook(lambda *_: seen.append(is_on()))
+    ids = torch.tensor([[5, 6]])
+    before = is_on()
+    model(input_ids=ids, decoder_input_ids=ids)
+    with pytest.raises(IndexError):
+        model(input_ids=ids + 10**6, decoder_input_ids=ids)
+    assert (set(seen), len(seen)) == ({False}, 4)
+    assert before
+    assert is_on()
