@@ -2,6 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/kill_runs.py --kills 50
     OMP_NUM_THREADS=1 python benchmarks/kill_runs.py --kills 50 --split
+    OMP_NUM_THREADS=1 python benchmarks/kill_runs.py --kills 18 --deaths
 
 Each line of the table is one run of the shipped world suite on the embedded checkpoint, killed with its
 workers (``kill -9`` for the whole process group) at a random instant after the first answer was kept, then
@@ -10,7 +11,8 @@ plugin of the second run writes down all that the model is really asked. "Report
 ``report.json`` (without what two equal runs may differ in) and ``responses.jsonl`` are those of the
 undisturbed run: words and verdicts equal, probabilities and figures within 1e-4.
 
-With ``--split`` all killed runs have two workers, which ask large cases in parts. With ``--served`` the model
+With ``--split`` all killed runs have two workers, which ask large cases in parts. With ``--deaths`` only one of
+the two workers is killed, and the same run has to end as if nothing had happened. With ``--served`` the model
 is one behind a server of this script, which counts what it is asked. Five stored questions may then be asked
 again, to see whether it still is the same model.
 """
@@ -29,8 +31,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +153,9 @@ class Ground:
         report = self.folder / "kbrel-report" / "report.json"
         report.unlink(missing_ok=True)
         self.start(workers).wait(PATIENCE)
+        return self._result(report)
+
+    def _result(self, report: Path) -> Result:
         if not report.exists():
             raise RuntimeError((self.folder / "output.txt").read_text())
         lines = (
@@ -163,6 +169,25 @@ class Ground:
 
     def kill(self, workers: int, seconds: float) -> None:
         """Start a run and kill it so many seconds after it has kept its first answer."""
+        process = self._begin(workers, seconds)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def let_die(self, seconds: float, which: int) -> tuple[set[str], Result]:
+        """Kill one of a run's two workers; return what was kept then, and the result of the run."""
+        report = self.folder / "kbrel-report" / "report.json"
+        shutil.rmtree(report.parent)
+        process = self._begin(2, seconds)
+        stored = self.stored()
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError, IndexError):
+            os.kill(int(children.read_text().split()[which]), signal.SIGKILL)
+        process.wait(PATIENCE)
+        return stored, self._result(report)
+
+    def _begin(self, workers: int, seconds: float) -> subprocess.Popen[bytes]:
+        """Start a run and wait until so many seconds after it has kept its first answer."""
         before = len(self.stored())
         process = self.start(workers)
         end = time.monotonic() + PATIENCE
@@ -173,9 +198,7 @@ class Ground:
         ):
             time.sleep(0.005)
         time.sleep(seconds)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        return process
 
     def stored(self) -> set[str]:
         """Return the keys of all answers that are kept."""
@@ -258,6 +281,26 @@ def resumed(ground: Ground, workers: int, seconds: float, whole: Result) -> Kill
     """Let a killed run go on; return how that ended, against the run that nobody disturbed."""
     before = ground.stored()
     result = ground.finish(workers)
+    return compared(ground, whole, result, workers, seconds, before)
+
+
+def outlived(ground: Ground, seconds: float, which: int, whole: Result) -> Killed:
+    """Kill one of two workers; return how the run ended, against the run that nobody disturbed."""
+    before, result = ground.let_die(seconds, which)
+    killed = compared(ground, whole, result, 2, seconds, before)
+    times = Counter(ground.requests_sent())
+    return replace(killed, again=sum(times[key] > 1 for key in before))
+
+
+def compared(
+    ground: Ground,
+    whole: Result,
+    result: Result,
+    workers: int,
+    seconds: float,
+    before: set[str],
+) -> Killed:
+    """Hold a result against that of the run that nobody disturbed."""
     sent = ground.requests_sent()
     difference = first_difference(result.report, whole.report)
     return Killed(
@@ -312,6 +355,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kinds.add_argument(
         "--split", action="store_true", help="two workers and larger cases"
     )
+    kinds.add_argument("--deaths", action="store_true", help="one of two workers only")
     given = parser.parse_args(arguments)
     draw = random.Random(given.seed)
     bad = 0
@@ -320,7 +364,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shutil.copytree(suites(), folder / "suites")
         # Slow enough that a run can be killed in the midst of it.
         server.say = lambda text: time.sleep(0.01) or f"city {len(text)}"
-        own = Ground(folder, SPLIT if given.split else ARGUMENTS)
+        own = Ground(folder, SPLIT if given.split or given.deaths else ARGUMENTS)
         ground = ServedGround(folder, server) if given.served else own
         whole = ground.finish(1)
         print(
@@ -332,8 +376,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ground.forget()
             # Also short ones: on a quiet machine all is over in a few seconds.
             seconds = draw.uniform(0, 8.0 / (1 + number % 3))
-            ground.kill(workers, seconds)
-            one = resumed(ground, workers, seconds, whole)
+            if given.deaths:
+                one = outlived(ground, seconds, number % 2, whole)
+            else:
+                ground.kill(workers, seconds)
+                one = resumed(ground, workers, seconds, whole)
             wrong = (
                 one.again > ground.may_ask_again
                 or one.total != whole.stored
