@@ -13,11 +13,21 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from pytest_kbrel.evaluation.stub_run import asks_of
 from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.model import HfModel
+from pytest_kbrel.records import ScoreRequest
+from pytest_kbrel.resources import suites
+from pytest_kbrel.suites import load_suite
 
 VOCABULARY = 32_000
+# Before each question, as "prefix" has it: some 66 tokens.
+EXAMPLES = (
+    ("Which planet is closest to the Sun?", "Mercury"),
+    ("How many days does a week have?", "seven"),
+    ("Which gas do plants take from the air?", "carbon dioxide"),
+)
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "\n")
 
 
@@ -42,6 +52,19 @@ CONFIGS: dict[str, Callable[[], Any]] = {
     "llama-35m": _llama(384, 1024, 6, 6),
     "llama-134m": _llama(768, 2048, 12, 12),
     "llama-6.9b": _llama(4096, 11008, 32, 32),
+    "qwen3-44m": lambda: transformers.Qwen3Config(
+        vocab_size=151_669,
+        hidden_size=256,
+        intermediate_size=768,
+        num_hidden_layers=6,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=64,
+        tie_word_embeddings=True,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+    ),
     "t5-60m": lambda: transformers.T5Config(
         vocab_size=VOCABULARY,
         d_model=512,
@@ -66,7 +89,9 @@ class Task:
 
 
 def made(name: str, folder: Path, dtype: str, device: str) -> HfModel:
-    """Save a checkpoint of random weights and load it as a user would."""
+    """Save a checkpoint of random weights, if ``name`` is not the folder of one, and load it as a user would."""
+    if name not in CONFIGS:
+        return load(parse_spec(name, "", device=device, dtype=dtype))
     torch.manual_seed(0)
     config = CONFIGS[name]()
     factory = _factory(config)
@@ -85,7 +110,7 @@ def made(name: str, folder: Path, dtype: str, device: str) -> HfModel:
         "a",
         "b",
         "1",
-        *(f"w{number}" for number in range(VOCABULARY - len(SPECIAL) - 3)),
+        *(f"w{number}" for number in range(config.vocab_size - len(SPECIAL) - 3)),
     ]
     tokenizer = Tokenizer(
         models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>")
@@ -146,6 +171,27 @@ def tasks(facts: int) -> tuple[Task, ...]:
             "answers-prefix",
             prompts=tuple(f"{examples} {question}" for question in questions),
         ),
+    )
+
+
+def suite_tasks(facts: int) -> tuple[Task, ...]:
+    """Return the same work in words: what MONITOR and Head-to-Tail of the shipped suite ask, ``facts`` a case."""
+    examples = "".join(
+        f"Question: {question}\nAnswer: {answer}\n\n" for question, answer in EXAMPLES
+    )
+    cells, questions = [], []
+    for case in load_suite(suites() / "world.kb.yaml", limit=facts).cases:
+        if case.id in ("monitor[P36]", "monitor[P37]"):
+            for request in (ask.request for ask in asks_of(case)):
+                if isinstance(request, ScoreRequest):
+                    cells.append((request.prompt, request.continuation))
+        elif case.probe == "head_to_tail":
+            questions += [ask.request.prompt for ask in asks_of(case)]
+    return (
+        Task("monitor-bare", pairs=tuple(cells)),
+        Task("monitor-prefix", pairs=tuple((examples + a, b) for a, b in cells)),
+        # The instruction and two examples stand before each question.
+        Task("answers-prefix", prompts=tuple(questions)),
     )
 
 
