@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_kbrel.plugin.shard import read_shard
+from pytest_kbrel.plugin.settings import read_shard
 from pytest_kbrel.records import Fact, Shard
 from tests.made_cases import made_case
 

@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     named = [text for text in config.args if _YAML in text.lower()]
     if named:
-        from pytest_kbrel.plugin.suite_names import check_named_suites
+        from pytest_kbrel.plugin.collection import check_named_suites
 
         check_named_suites(config.invocation_params.dir, named)
     options.check_names(config)
@@ -86,7 +86,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
     if not options.is_active(parent.config) and not parent.config.option.collectonly:
         return None
     if is_misnamed(file_path.name):
-        from pytest_kbrel.plugin.suite_names import warn_of
+        from pytest_kbrel.plugin.collection import warn_of
 
         warn_of(parent, file_path)
         return None
@@ -106,7 +106,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     except pytest.UsageError as error:
         if not any(map(in_suite, session.config.args)):
             raise
-        from pytest_kbrel.plugin.suite_names import unknown_cases
+        from pytest_kbrel.plugin.collection import unknown_cases
 
         wrong = unknown_cases(session.config)
         raise pytest.UsageError(*(wrong or error.args)) from None

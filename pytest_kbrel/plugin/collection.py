@@ -1,4 +1,4 @@
-"""Collection of suite files as pytest items, with public pytest names only."""
+"""Collection of suite files as pytest items, with public pytest names only, and of what is no suite."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.catalogue.probes import PROBES
-from pytest_kbrel.errors import SuiteError
+from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Case, ProbeName, Suite
 from pytest_kbrel.reports.formatting import one_line
 from pytest_kbrel.settings import Settings
-from pytest_kbrel.words import in_suite
+from pytest_kbrel.words import SUITE_SUFFIX, in_suite, is_misnamed
 
 Check = Callable[[Case], object]
 # The suites that this process collected, by node id.
@@ -148,3 +148,64 @@ def is_shared(item: pytest.Item) -> bool:
     """Return True if the workers share the case of an item: one of a suite, and nothing may skip it."""
     marks = ("skip", "skipif")
     return in_suite(item.nodeid) and not any(map(item.get_closest_marker, marks))
+
+
+def check_named_suites(here: Path, arguments: Iterable[str]) -> None:
+    """Raise ``UsageError`` for an argument that names a suite with another ending, or none."""
+    for argument in arguments:
+        path = here / argument.split("::", 1)[0]
+        if is_misnamed(path.name):
+            raise pytest.UsageError(printable(f"{argument}: {_wrong_ending(path)}"))
+        if in_suite(path.name) and path.parent.is_dir() and not path.exists():
+            suites = sorted(
+                file.name for file in path.parent.iterdir() if in_suite(file.name)
+            )
+            beside = f"; suites there: {', '.join(suites) or 'none'}{nearest(path.name, suites)}"
+            raise pytest.UsageError(printable(f"{argument}: no such suite{beside}"))
+
+
+def unknown_cases(config: pytest.Config) -> list[str]:
+    """Return what is wrong with each argument that names a case which its suite does not have."""
+    suites = {
+        config.rootpath / path: suite
+        for path, suite in config.stash.get(suites_key, {}).items()
+    }
+    wrong = []
+    for argument in config.args:
+        name, colons, case = argument.partition("::")
+        suite = suites.get(config.invocation_params.dir / name)
+        ids = [] if suite is None else [one.id for one in suite.cases]
+        if (
+            suite is None
+            or not colons
+            or case in (*ids, *{one.probe for one in suite.cases})
+        ):
+            continue
+        if case in {one.id for one in suite.aggregates}:
+            why = f"{case} is decided when all its slices have run, and cannot be selected"
+        else:
+            near = nearest(case, ids)
+            why = f"no case {case!r}" + (near or f"; allowed: {', '.join(ids)}")
+        wrong.append(printable(f"{name}: {why}"))
+    return wrong
+
+
+def warn_of(parent: pytest.Collector, path: Path) -> None:
+    """Warn of a suite with a wrong ending in a folder that is collected."""
+    if warns(parent.config):
+        name = (
+            path.relative_to(parent.config.rootpath)
+            if parent.config.rootpath in path.parents
+            else path
+        )
+        parent.warn(
+            KbrelWarning(printable(f"{name} is not collected: {_wrong_ending(path)}"))
+        )
+
+
+def _wrong_ending(path: Path) -> str:
+    stem = path.name[: -len(path.suffix)]
+    stem = stem[:-3] if stem.lower().endswith(".kb") else stem
+    return (
+        f"the name of a suite ends in {SUITE_SUFFIX}; rename it to {stem}{SUITE_SUFFIX}"
+    )

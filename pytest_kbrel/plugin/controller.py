@@ -37,7 +37,6 @@ from pytest_kbrel.plugin.fixtures import (
     uses_model,
     waiver_text,
 )
-from pytest_kbrel.plugin.junit import complete_junit
 from pytest_kbrel.plugin.options import find_suites, is_on_command_line
 from pytest_kbrel.plugin.output_folder import (
     RunFolder,
@@ -45,7 +44,7 @@ from pytest_kbrel.plugin.output_folder import (
     move_back,
 )
 from pytest_kbrel.plugin.preflight import check_suites, selected
-from pytest_kbrel.plugin.summary import write_run
+from pytest_kbrel.plugin.summary import complete_junit, write_run
 from pytest_kbrel.plugin.termination import TERMINATED, Termination
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import (

@@ -1,16 +1,18 @@
-"""What the terminal prints when a session has ended: the run, what to do next, and a new baseline."""
+"""What pytest itself writes of a run: the end of the terminal's output, and the file of ``--junitxml``."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import shutil
+from collections.abc import Sequence
 
 import pytest
 
 from pytest_kbrel.plugin.options import FLAGS, is_explicit
 from pytest_kbrel.records import UNMEASURED, Run, is_published
 from pytest_kbrel.reports import PAGE, phrases
+from pytest_kbrel.reports.junit import move_properties
 from pytest_kbrel.reports.terminal import terminal_lines
 from pytest_kbrel.reports.view import View
 from pytest_kbrel.settings import Settings
@@ -90,3 +92,30 @@ def _variables(config: pytest.Config) -> list[str]:
     names = [flag.environment for flag in FLAGS if not is_explicit(config, flag.name)]
     given = [name for name in names if os.environ.get(name)]
     return [f"{name}={shlex.quote(os.environ[name])}" for name in given]
+
+
+def complete_junit(
+    config: pytest.Config, properties: Sequence[tuple[str, str]], *, as_properties: bool
+) -> None:
+    """Add properties of the run to the JUnit file, if one is written, before pytest writes it.
+
+    The properties of cases are moved into their output, unless ``as_properties``.
+    """
+    try:
+        # pytest has no public way: record_testsuite_property does nothing under xdist (pytest #7767).
+        from _pytest.junitxml import xml_key
+    except ImportError:
+        return
+    xml = config.stash.get(xml_key, None)
+    if xml is None:
+        return
+    for name, value in properties:
+        xml.add_global_property(name, value)
+    for reporter in xml.node_reporters.values():
+        # Of an item that a worker died before, and that another one has run since.
+        if not (reporter.nodes or reporter.duration):
+            xml.node_reporters_ordered.remove(reporter)
+    if not as_properties:
+        # A finished case returns the element that will be written. One that was cut short has no properties.
+        for reporter in xml.node_reporters_ordered:
+            move_properties(reporter.to_xml())

@@ -3,8 +3,7 @@
 import functools
 import re
 
-from pytest_kbrel.plugin.progress import Progress
-from pytest_kbrel.plugin.status_line import StatusLine
+from pytest_kbrel.plugin.progress import Progress, StatusLine
 from pytest_kbrel.store.run_store import AnswerCounts, RunStore
 
 

@@ -127,7 +127,7 @@ def test_ctrl_c_while_the_line_is_shown_ends_the_session(pytester, mini_suite, s
 def test_a_pipe_gets_a_line_a_minute_and_with_q_none(pytester, mini_suite, args, shown):
     mini_suite(GATED)
     slow_model(pytester, 1.5)
-    hurry = "from pytest_kbrel.plugin import status_line\n\nstatus_line.SOON = status_line.MINUTE = 0.2\n"
+    hurry = "from pytest_kbrel.plugin import progress\n\nprogress.SOON = progress.MINUTE = 0.2\n"
     (pytester.path / "conftest.py").write_text(hurry)
     result = pytester.runpytest_subprocess(
         "--kb-model=scripted/slow.jsonl", "suites", *args

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from execnet.xspec import XSpec
 
-from pytest_kbrel.plugin.activation import may_share
-from pytest_kbrel.plugin.xdist import Distribution
+from pytest_kbrel.plugin.activation import Distribution, may_share
 from tests.made_cases import made_options
 from tests.plugin.conftest import GATE, GATED, MODEL
 from tests.stub_config import StubConfig
