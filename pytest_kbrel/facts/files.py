@@ -243,11 +243,17 @@ def read_relations(path: Path) -> tuple[Relation, ...]:
     A relation may do without frames, or have an empty list, when all its facts bring their own ``question``.
     ``answer_type`` is that of its objects, ``popularity`` the predicate's own (a number of at least 0).
     """
-    root = read_document(path)
-    entries = root.mapping("a relations file")
-    if not entries:
-        raise root.wrong("a relations file", "a mapping with at least one relation")
+    entries = read_entries(path, "a relations file")
     return tuple(_relation(name, entry) for name, entry in entries.items())
+
+
+def read_entries(path: Path, what: str) -> dict[str, Node]:
+    """Read a YAML mapping from the ids of relations, at least one; ``what`` the file is called in errors."""
+    root = read_document(path)
+    entries = root.mapping(what)
+    if not entries:
+        raise root.wrong(what, "a mapping with at least one relation")
+    return entries
 
 
 def _relation(name: str, node: Node) -> Relation:

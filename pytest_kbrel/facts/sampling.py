@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import bisect
 import hashlib
+import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pytest_kbrel.records import Bucket, Fact, Relation, Shot
 
@@ -64,33 +65,13 @@ def buckets(popularity: Sequence[float]) -> tuple[Bucket, ...]:
 
     The sums are exact, so the answer depends on no order of addition.
     """
-    if not popularity:
-        return ()
     counted = sorted(Counter(popularity).items())
-    tail, torso = bucket_lines(lambda: counted)
+    sums = list(itertools.accumulate(_units(value) * n for value, n in counted))
+    lines = (bisect.bisect_left(sums, -(-part * sums[-1] // 3)) for part in (1, 2))
+    tail, torso = (counted[at][0] for at in lines) if counted else (0.0, 0.0)
     return tuple(
         "tail" if v <= tail else "torso" if v <= torso else "head" for v in popularity
     )
-
-
-def bucket_lines(
-    counted: Callable[[], Iterable[tuple[float, int]]],
-) -> tuple[float, float]:
-    """Return the highest popularity that is tail and the highest that is torso or tail.
-
-    ``counted`` yields each popularity once, ascending, with the number of items that have it. It is called
-    twice, so that no more than one value need be held at a time; there must be one.
-    """
-    total = sum(_units(value) * items for value, items in counted())
-    tail: float | None = None
-    upto = 0
-    for value, items in counted():
-        upto += _units(value) * items
-        if tail is None and 3 * upto >= total:
-            tail = value
-        if tail is not None and 3 * upto >= 2 * total:
-            return tail, value
-    raise ValueError("no popularity to bucket by")
 
 
 def _units(value: float) -> int:

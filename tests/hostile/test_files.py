@@ -15,7 +15,7 @@ from pytest_kbrel.baselines.format import load_tables, read_compressed, read_met
 from pytest_kbrel.baselines.reading import read_published
 from pytest_kbrel.errors import KbrelError, ModelError, StoreError
 from pytest_kbrel.facts.files import read_relations
-from pytest_kbrel.facts.question_set.dump import Dump, _header
+from pytest_kbrel.facts.question_set import Dump, _header
 from pytest_kbrel.facts.readers import FORMATS, Relations, read, read_own_facts
 from pytest_kbrel.models.arguments import parse_chat_args
 from pytest_kbrel.models.base import check_size
