@@ -33,7 +33,7 @@ from speed_work import made, tasks
 from pytest_kbrel import resources
 from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
-from pytest_kbrel.models.hf.memory import bytes_a_token
+from pytest_kbrel.models.hf.devices import bytes_a_token
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.probes import run_case
 from pytest_kbrel.records import (

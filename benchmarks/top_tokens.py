@@ -24,7 +24,7 @@ from pytest_kbrel.baselines.format import (
     packed,
     read_compressed,
 )
-from pytest_kbrel.metrics.divergence import agreement
+from pytest_kbrel.gates.changes import agreement
 from pytest_kbrel.models.base import responses_of
 from pytest_kbrel.models.registry import open_model, read_spec
 from pytest_kbrel.probes import chunks_of, open_case, run_case

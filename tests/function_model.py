@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Callable
 
 from pytest_kbrel.models.base import check_probabilities, check_size, responses_of
-from pytest_kbrel.models.scripted import ScriptedModel
-from pytest_kbrel.models.scripted.script import (
+from pytest_kbrel.models.scripted import (
     Probabilities,
+    ScriptedModel,
     ScriptRule,
 )
 

@@ -17,7 +17,7 @@ from pytest_kbrel.baselines import helper_differences
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import BudgetError, KbrelError, ModelError, ResponseError
 from pytest_kbrel.evaluation.joined import names_of, read_runs
-from pytest_kbrel.evaluation.recorded_model import NOT_RECORDED, RecordedModel
+from pytest_kbrel.evaluation.recorded_run import NOT_RECORDED, RecordedModel
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import MISSING

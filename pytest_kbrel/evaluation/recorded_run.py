@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.bounds import SHARDS
 from pytest_kbrel.errors import KbrelError, nearest
+from pytest_kbrel.models.base import Model
 from pytest_kbrel.records import (
+    Failed,
     Fingerprint,
+    Generated,
+    GenerateRequest,
+    Scored,
+    ScoreRequest,
     ShardedRun,
 )
 from pytest_kbrel.reports import REPORT, RESPONSES, earlier_note, runs_beside
@@ -157,3 +163,31 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
         unended=unended,
         stopped=bool(stopped) or any(case.verdict == "not run" for case in run.cases),
     )
+
+
+NOT_RECORDED = Failed(error="not recorded")
+
+
+class RecordedModel(Model):
+    """Model that a recorded run asked; its recorded responses are in the store of the run."""
+
+    def __init__(self, fingerprint: Fingerprint, notes: tuple[str, ...] = ()) -> None:
+        self._fingerprint = fingerprint
+        self._notes = notes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The recorded remarks on the models."""
+        return self._notes
+
+    def describe(self) -> Fingerprint:
+        """Return the recorded fingerprint."""
+        return self._fingerprint
+
+    def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
+        """Return a failure for each request."""
+        return [NOT_RECORDED] * len(requests)
+
+    def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
+        """Return a failure for each request."""
+        return [NOT_RECORDED] * len(requests)

@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.foreign.directions import is_unbounded
 from pytest_kbrel.foreign.eval_ever import KEYS, read_eval_ever
 from pytest_kbrel.foreign.inspect_logs import read_inspect
-from pytest_kbrel.foreign.lines import TABLES, rows_of
 from pytest_kbrel.foreign.lm_eval import read_lm_eval
-from pytest_kbrel.foreign.plain import read_plain
+from pytest_kbrel.foreign.plain import TABLES, read_plain, rows_of
 from pytest_kbrel.foreign.scored import (
     ONE_TASK,
     SCORE,
@@ -19,6 +17,7 @@ from pytest_kbrel.foreign.scored import (
     ScoredRun,
     Scores,
     Wanted,
+    is_unbounded,
     names_metric,
     scored_run,
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.foreign.lines import as_object, json_object, rows_of
+from pytest_kbrel.foreign.plain import as_object, json_object, rows_of
 from pytest_kbrel.foreign.scored import (
     ONE_TASK,
     Answer,

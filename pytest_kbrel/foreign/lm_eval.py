@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.foreign.lines import as_object, json_object, rows_of
+from pytest_kbrel.foreign.plain import as_object, json_object, rows_of
 from pytest_kbrel.foreign.scored import Answer, Wanted, metric_score, number
 from pytest_kbrel.records import NOT_KNOWN
 

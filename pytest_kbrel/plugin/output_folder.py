@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.cache.store import Lock, network_of
 from pytest_kbrel.reports import PREVIOUS, REPORT, REPORT_FILES
+from pytest_kbrel.store.database import Lock, network_of
 from pytest_kbrel.store.run_store import ALIVE, FILE
 
 PARTS = ".parts"

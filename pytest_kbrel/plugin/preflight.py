@@ -22,7 +22,7 @@ from pytest_kbrel.evaluation.joined import read_runs
 from pytest_kbrel.evaluation.model_pool import helper_spec
 from pytest_kbrel.facts.located import nearest_file
 from pytest_kbrel.models.arguments import public
-from pytest_kbrel.models.cache.store import FILE, Store, network_of
+from pytest_kbrel.models.cache.store import FILE, Store
 from pytest_kbrel.models.openai.spec import BUDGETS
 from pytest_kbrel.models.registry import (
     BACKENDS,
@@ -46,6 +46,7 @@ from pytest_kbrel.printing import printable
 from pytest_kbrel.records import BASELINE, Case, Suite, is_published
 from pytest_kbrel.reports import PREVIOUS, REPORT
 from pytest_kbrel.settings import FACTS, RULES, Settings
+from pytest_kbrel.store.database import network_of
 from pytest_kbrel.words import NO_CACHE
 
 _BUDGET = re.compile(rf"(?:^|[,\s])({'|'.join(BUDGETS)})\s*=")

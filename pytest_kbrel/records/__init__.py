@@ -4,16 +4,6 @@ In order: ``Fact -> Ask -> Response -> Outcome -> MetricValue -> GateResult -> R
 records and never fills in another layer's fields.
 """
 
-from pytest_kbrel.records.changes import (
-    NOT_KNOWN,
-    Change,
-    Churn,
-    Divergence,
-    MovedCell,
-    MovedCells,
-    MovedFact,
-    Place,
-)
 from pytest_kbrel.records.exchange import (
     BASELINE,
     Ask,
@@ -32,27 +22,38 @@ from pytest_kbrel.records.exchange import (
 )
 from pytest_kbrel.records.reasons import Reason, reason, sentence
 from pytest_kbrel.records.results import (
+    NOT_KNOWN,
     NOT_REACHED,
     CaseResult,
+    Change,
+    Churn,
     Correlation,
     Digest,
+    Divergence,
     Fingerprint,
     GateResult,
     Looks,
     MetricValue,
+    MovedCell,
+    MovedCells,
+    MovedFact,
     Outcome,
+    Place,
     Reply,
     Run,
+    Shard,
+    ShardBy,
+    ShardedRun,
     Share,
     Table,
     Unmatched,
     changed_digest,
+    facts_asked,
     read_digest,
     settings_of,
     short_digest,
     unsupported_languages,
 )
-from pytest_kbrel.records.shards import Shard, ShardBy, ShardedRun, facts_asked
 from pytest_kbrel.records.suite import (
     ANSWER_CUE,
     ANSWER_TYPES,

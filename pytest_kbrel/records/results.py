@@ -1,4 +1,4 @@
-"""Records of results: outcomes and their digests, metric values, verdicts on gates and cases, the run."""
+"""Records of results: outcomes, metric values, changes, verdicts on gates and cases, shards, the run."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal, Self
 
-from pytest_kbrel.records.changes import Change, Churn, MovedFact
 from pytest_kbrel.records.exchange import TopTokens, record, sparse
 from pytest_kbrel.records.reasons import Reason, sentence
-from pytest_kbrel.records.shards import ShardedRun
 from pytest_kbrel.records.suite import (
     DEFAULT_LANGUAGE,
     LANGUAGES,
@@ -21,6 +19,7 @@ from pytest_kbrel.records.suite import (
     WORDING_FIELDS,
     Case,
     CaseKind,
+    Fact,
     Judgement,
     Label,
     ProbeSettings,
@@ -28,6 +27,168 @@ from pytest_kbrel.records.suite import (
     Waiver,
     base_language,
 )
+
+ShardBy = Literal["fact", "case"]
+
+
+@record
+class Shard:
+    """One share of a run: number ``index``, from 1, of ``count``.
+
+    Facts are dealt out by sha256 of their ids, and with ``by`` "case" whole cases by that of their node ids.
+    So a share depends on no machine, no order and no other fact.
+    """
+
+    index: int
+    count: int
+    by: ShardBy = "fact"
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+    def has(self, name: str) -> bool:
+        """Return True if the fact with this id is in the share."""
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
+        return int.from_bytes(digest[:8], "big") % self.count == self.index - 1
+
+    def part(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return those of these fact ids that are in the share, in their order."""
+        return tuple(name for name in names if self.has(name))
+
+    def facts_of(self, case: Case) -> tuple[Fact, ...]:
+        """Return the facts of a case that are in the share, in their order."""
+        if self.by == "case":
+            return case.facts if self.has(f"{case.suite}::{case.id}") else ()
+        return tuple(fact for fact in case.facts if self.has(fact.id))
+
+
+def facts_asked(case: Case, shard: Shard | None) -> tuple[Fact, ...]:
+    """Return the facts of a case that a session asks: those in its shard, all of them without one."""
+    return case.facts if shard is None else shard.facts_of(case)
+
+
+@record
+class ShardedRun:
+    """What a report says of its shard, by which shards are held against each other before they are joined.
+
+    ``suites`` are the digests of all that the suites ask, by path, ``commit`` is that of the project.
+    """
+
+    shard: Shard
+    suites: tuple[tuple[str, str], ...]
+    commit: str = ""
+
+
+# The expected answer of a fact of which no run says it.
+NOT_KNOWN = "?"
+
+
+@record
+class Change:
+    """A fact that was lost or gained against the baseline; of several wordings the first that changed.
+
+    ``expected`` is empty where no answer exists, and :data:`NOT_KNOWN` where none was recorded.
+    ``label`` is the relation's, empty where it is not known or says no more than its id.
+    ``old_probability`` and ``new_probability`` are those of MONITOR's primary anchor, where the case has it.
+    """
+
+    fact_id: str
+    question: str
+    expected: str
+    old_answer: str
+    new_answer: str
+    relation: str = ""
+    bucket: str = ""
+    old_probability: float | None = None
+    new_probability: float | None = None
+    label: str = sparse("")
+
+
+@record
+class Place:
+    """What MONITOR asked about a fact in one of its cells, and what came of it.
+
+    ``cell`` is the cell's name (``none:2``, ``negative1:0``), ``probability`` the mean probability of the
+    right answer's tokens there.
+    """
+
+    fact_id: str
+    cell: str
+    prompt: str
+    answer: str
+    probability: float
+
+
+@record
+class MovedCell:
+    """One of a fact's cells: :class:`Place` without the prompt, since one is kept for each fact of a run."""
+
+    cell: str
+    answer: str
+    probability: float
+
+
+@record
+class MovedCells:
+    """The primary anchor of one fact of MONITOR, and the frame and the wrong context that moved it most."""
+
+    fact_id: str
+    anchor: MovedCell
+    frame: MovedCell
+    context: MovedCell
+
+
+@record
+class MovedFact:
+    """The fact that moved a figure of MONITOR most, in the place where its probability moved most.
+
+    ``metric`` is the figure. Of the fact, ``column`` (``pfd``, ``ird``, ``anchor``) is ``now``, and was
+    ``before`` in the baseline, ``None`` without one. ``anchor`` is the probability of the primary anchor.
+    """
+
+    metric: str
+    place: Place
+    expected: str
+    column: str
+    now: float
+    before: float | None
+    anchor: float
+
+
+@record
+class Divergence:
+    """How far the most probable tokens moved against the baseline, over ``facts`` with ``positions`` in all.
+
+    ``kl`` is a lower bound of the mean KL(baseline || candidate), in nats, ``top1_agreement`` the share of
+    the positions with the same most probable token; with two-sided 95 % intervals, clustered by fact.
+    """
+
+    facts: int
+    positions: int
+    kl: float
+    top1_agreement: float
+    kl_low: float | None = None
+    kl_high: float | None = None
+    top1_low: float | None = None
+    top1_high: float | None = None
+
+
+@record
+class Churn:
+    """How many of the paired ``facts`` changed against the baseline, whichever way.
+
+    A fact that was asked in several wordings counts as often. ``texts`` have another answer, ``labels``
+    another verdict. ``anchor_moves`` are quantiles of the change in the probability of MONITOR's anchors:
+    (quantile, change); empty for other probes. ``divergence`` is there where both runs have their most
+    probable tokens.
+    """
+
+    facts: int
+    texts: int
+    labels: int
+    anchor_moves: tuple[tuple[float, float], ...] = ()
+    divergence: Divergence | None = sparse(None)
+
 
 NOT_REACHED = "the session stopped before this case"
 """The error of a case that is not run for that."""

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.stub_run import cost_of
-from pytest_kbrel.models.cache.store import Lock
 from pytest_kbrel.probes import chunk_size
 from pytest_kbrel.probes.base import ProbeResult
 from pytest_kbrel.records import Case, Shard, facts_asked, record
+from pytest_kbrel.store.database import Lock
 from pytest_kbrel.store.run_store import RunStore
 
 # A case is cut finer than in chunks if it costs more than this share of what each worker has to do.

@@ -24,14 +24,6 @@ from pytest_kbrel.stats.estimates import (
     Statistic,
     sample,
 )
-from pytest_kbrel.stats.family import (
-    benjamini_hochberg,
-    holm,
-    hommel,
-    sidak,
-    sidak_p,
-    simes,
-)
 from pytest_kbrel.stats.intervals import (
     bootstrap_rows,
     estimate,
@@ -39,6 +31,7 @@ from pytest_kbrel.stats.intervals import (
     ratio_low,
     wilson,
 )
+from pytest_kbrel.stats.paired_rates import unpaired_contrast, unpaired_difference
 from pytest_kbrel.stats.power import (
     detectable,
     facts_needed,
@@ -47,7 +40,12 @@ from pytest_kbrel.stats.power import (
     null_end,
 )
 from pytest_kbrel.stats.sequential import (
+    benjamini_hochberg,
+    holm,
+    hommel,
     look_level,
     sequential_p,
+    sidak,
+    sidak_p,
+    simes,
 )
-from pytest_kbrel.stats.unpaired import unpaired_contrast, unpaired_difference

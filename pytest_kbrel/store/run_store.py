@@ -11,7 +11,6 @@ import contextlib
 import itertools
 import json
 import sqlite3
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +21,7 @@ from typing import Any
 from pytest_kbrel.errors import ResponseError, StoreError
 from pytest_kbrel.outputs import new_file
 from pytest_kbrel.records import BASELINE, Exchange, Failed, Request, Response
+from pytest_kbrel.store.database import Database, connect
 from pytest_kbrel.store.lines import (
     asked_digest,
     from_line,
@@ -44,15 +44,15 @@ _INTERVAL = 0.5
 # the recorded run that a row was loaded from, and ``number`` its line there. ``times`` is how often this run
 # recorded it, and ``place`` and ``made`` are its place among the exchanges of its case.
 _TABLES = """
-CREATE TABLE IF NOT EXISTS exchanges (id INTEGER PRIMARY KEY, asked BLOB UNIQUE, key BLOB, of_case TEXT,
+CREATE TABLE exchanges (id INTEGER PRIMARY KEY, asked BLOB UNIQUE, key BLOB, of_case TEXT,
     role TEXT, receiver TEXT, usable INTEGER, source INTEGER, number INTEGER, times INTEGER, place TEXT,
     made INTEGER, line BLOB);
-CREATE INDEX IF NOT EXISTS by_key ON exchanges (key);
-CREATE INDEX IF NOT EXISTS by_case ON exchanges (of_case, place, made);
-CREATE TABLE IF NOT EXISTS units (of_case TEXT, first INTEGER, begun INTEGER, result TEXT,
+CREATE INDEX by_key ON exchanges (key);
+CREATE INDEX by_case ON exchanges (of_case, place, made);
+CREATE TABLE units (of_case TEXT, first INTEGER, begun INTEGER, result TEXT,
     PRIMARY KEY (of_case, first));
-CREATE TABLE IF NOT EXISTS models (name TEXT PRIMARY KEY, identity TEXT);
-CREATE TABLE IF NOT EXISTS counts (worker TEXT PRIMARY KEY, current TEXT, asked INTEGER, answered TEXT);
+CREATE TABLE models (name TEXT PRIMARY KEY, identity TEXT);
+CREATE TABLE counts (worker TEXT PRIMARY KEY, current TEXT, asked INTEGER, answered TEXT)
 """
 _INSERT = (
     "INSERT INTO exchanges (asked, key, of_case, role, receiver, usable, source, number, times, place, made, "
@@ -62,6 +62,7 @@ _INSERT = (
 )
 # Of a recorded run's equal exchanges the last usable one counts, or else the first.
 _LOAD = f"{_INSERT} WHERE excluded.usable"
+_LOADED = "SELECT 1 FROM exchanges WHERE source IS NOT NULL LIMIT 1"
 # Responses of the same case come first. A request that failed in this run gets another try.
 _FIND = (
     "SELECT line, source, number FROM exchanges WHERE key = ? AND (usable OR source IS NOT NULL) "
@@ -101,24 +102,26 @@ class AnswerCounts:
             self.publish(self)
 
 
-class RunStore:
+class RunStore(Database):
     """Store of a run in the file at ``path``, made at first use; without a path one of this object's own.
 
     Any thread may use it. All methods raise :class:`StoreError` where the file cannot be read or written.
     """
 
+    tables = tuple(_TABLES.split(";"))
+
     def __init__(self, path: Path | None = None) -> None:
+        where = "" if path is None else f"{path.parent}: "
+        super().__init__(path or "", f"{where}responses cannot be kept", _PATIENCE)
         self.path = path
-        self._file: sqlite3.Connection | None = None
         self._alive: sqlite3.Connection | None = None
-        self._lock = threading.RLock()
         # Of two processes that ask one case in turn, the later one has the higher numbers.
         self._clock = itertools.count(time.time_ns())
         self._sources: Sequence[Path] = ()
 
     def open(self) -> None:
         """Make the file, and show other runs that this one is active."""
-        with contextlib.suppress(StoreError), self._guarded():
+        with contextlib.suppress(StoreError), self.reading():
             pass
 
     def add(self, exchanges: Iterable[Exchange], place: str = "") -> None:
@@ -131,7 +134,7 @@ class RunStore:
             order = place, next(self._clock)
             whose = exchange.case, ask.role, ask.to
             rows.append((*keys, *whose, usable, None, 0, 1, *order, line))
-        with self._writing() as file:
+        with self.writing() as file:
             file.executemany(_INSERT, rows)
 
     def find(
@@ -142,7 +145,7 @@ class RunStore:
         Those of ``case`` (its node id) come first, then those of any. ``to`` is as in
         :class:`pytest_kbrel.records.Ask`. Raises :class:`ResponseError` where a recorded one is broken.
         """
-        with self._guarded() as file:
+        with self.reading() as file:
             rows = [
                 file.execute(_FIND, (request_key(to, request), case)).fetchone()
                 for request in requests
@@ -158,15 +161,14 @@ class RunStore:
         Raises :class:`ResponseError` for such lines, and for files that cannot be read.
         """
         self._sources = sources
-        with self._writing() as file:
-            if not file.execute("PRAGMA user_version").fetchone()[0]:
+        with self.writing() as file:
+            if not file.execute(_LOADED).fetchall():
                 for number, path in enumerate(sources):
                     file.executemany(_LOAD, _rows(number, path, check))
-                file.execute("PRAGMA user_version = 1")
 
     def recorded(self, case: str, role: str) -> dict[str, Request]:
         """Return the recorded requests of a case to the model under test in this role, by fact id."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT line, source, number FROM exchanges WHERE of_case = ? AND role = ? AND receiver = '' "
             "AND source IS NOT NULL",
             case,
@@ -180,7 +182,7 @@ class RunStore:
 
         Where several facts have the same question, that of ``fact`` counts.
         """
-        rows = self._rows(
+        rows = self.rows(
             "SELECT source, line FROM exchanges WHERE key = ? AND of_case = ? AND source IS NOT NULL "
             "ORDER BY id",
             request_key(to, request),
@@ -195,7 +197,7 @@ class RunStore:
         Return how many of each case were recorded, repeated ones too, but not those of a baseline model.
         """
         counts = Counter[str]()
-        with self._guarded() as file:
+        with self.reading() as file:
             counts.update(
                 dict(
                     file.execute(
@@ -219,7 +221,7 @@ class RunStore:
 
     def first_model(self, name: str, identity: str) -> str:
         """Return the identity of the model of this name that a process of the run opened first."""
-        with self._writing() as file:
+        with self.writing() as file:
             file.execute("INSERT OR IGNORE INTO models VALUES (?, ?)", (name, identity))
             ((first,),) = file.execute(
                 "SELECT identity FROM models WHERE name = ?", (name,)
@@ -229,7 +231,7 @@ class RunStore:
     def begin(self, case: str, first: int) -> int:
         """Note that a process begins the unit of a case with this first fact; return how many did before."""
         unit = case, first
-        with self._writing() as file:
+        with self.writing() as file:
             file.execute("INSERT OR IGNORE INTO units VALUES (?, ?, 0, NULL)", unit)
             of_unit = "WHERE of_case = ? AND first = ?"
             ((begun,),) = file.execute(
@@ -240,7 +242,7 @@ class RunStore:
 
     def give_up(self, case: str, first: int) -> None:
         """Note that a process could not ask a unit that it began, and lives."""
-        self._rows(
+        self.rows(
             "UPDATE units SET begun = begun - 1 WHERE of_case = ? AND first = ?",
             case,
             first,
@@ -248,7 +250,7 @@ class RunStore:
 
     def finish(self, case: str, first: int, result: str) -> None:
         """Store the result of a unit, and with it make known that it was asked."""
-        self._rows(
+        self.rows(
             "UPDATE units SET result = ? WHERE of_case = ? AND first = ?",
             result,
             case,
@@ -257,14 +259,14 @@ class RunStore:
 
     def asked_units(self, case: str) -> set[int]:
         """Return the first facts of the units of a case that were asked."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT first FROM units WHERE of_case = ? AND result IS NOT NULL", case
         )
         return {first for (first,) in rows}
 
     def results(self, case: str) -> list[str]:
         """Return the results of the units of a case that were asked, in the order of its facts."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT result FROM units WHERE of_case = ? AND result IS NOT NULL ORDER BY first",
             case,
         )
@@ -272,7 +274,7 @@ class RunStore:
 
     def count(self, worker: str, counts: AnswerCounts) -> None:
         """Store the counts of a process."""
-        self._rows(
+        self.rows(
             "INSERT OR REPLACE INTO counts VALUES (?, ?, ?, ?)",
             worker,
             counts.current,
@@ -283,7 +285,7 @@ class RunStore:
     def end_counting(self, worker: str) -> None:
         """Note that a process asks nothing any more."""
         if self.is_there:
-            self._rows("UPDATE counts SET current = '' WHERE worker = ?", worker)
+            self.rows("UPDATE counts SET current = '' WHERE worker = ?", worker)
 
     def counts(self) -> list[AnswerCounts]:
         """Return the counts of all processes."""
@@ -293,7 +295,7 @@ class RunStore:
             AnswerCounts(
                 current=current, asked=asked, answered=Counter(json.loads(answered))
             )
-            for current, asked, answered in self._rows(
+            for current, asked, answered in self.rows(
                 "SELECT current, asked, answered FROM counts"
             )
         ]
@@ -306,9 +308,10 @@ class RunStore:
     def close(self) -> None:
         """Close the file."""
         with self._lock:
-            for connection in filter(None, (self._file, self._alive)):
-                connection.close()
-            self._file = self._alive = None
+            super().close()
+            if self._alive is not None:
+                self._alive.close()
+            self._alive = None
 
     def _response(self, line: bytes, source: int | None, number: int) -> Response:
         response: Response = self._parsed(response_in, line, source, number)
@@ -327,51 +330,14 @@ class RunStore:
             path = self.path if source is None else self._sources[source]
             raise _broken(f"{path}:{number}", error) from None
 
-    def _rows(self, text: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._guarded() as file:
-            return file.execute(text, values).fetchall()
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._guarded() as file:
-            file.execute("BEGIN IMMEDIATE")
-            with file:
-                yield file
-
-    @contextlib.contextmanager
-    def _guarded(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                if self._file is None:
-                    self._file = self._opened()
-                yield self._file
-            except (sqlite3.Error, UnicodeEncodeError) as error:
-                where = "" if self.path is None else f"{self.path.parent}: "
-                raise StoreError(f"{where}responses cannot be kept: {error}") from None
-
     def _opened(self) -> sqlite3.Connection:
-        try:
-            if self.path is not None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._alive = _connected(self.path.with_name(ALIVE))
-                # Read, and never written: many processes can hold it.
-                self._alive.execute("BEGIN")
-                self._alive.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except OSError as error:
-            raise sqlite3.OperationalError(str(error)) from None
-        # No name: a temporary file that SQLite removes itself.
-        file = _connected(self.path or "")
-        # Nobody reads the file after a loss of power.
-        file.execute("PRAGMA synchronous = OFF")
-        file.executescript(_TABLES)
-        return file
-
-
-def _connected(path: Path | str) -> sqlite3.Connection:
-    # The garbage collector may end a store in whichever thread it runs.
-    return sqlite3.connect(
-        path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
-    )
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._alive = connect(self.path.with_name(ALIVE), _PATIENCE)
+            # Read, and never written: many processes can hold it.
+            self._alive.execute("BEGIN")
+            self._alive.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        return super()._opened()
 
 
 def _rows(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_kbrel.foreign.directions import higher_is_better
+from pytest_kbrel.foreign.scored import higher_is_better
 from tests.foreign.conftest import Compare, results, samples, write
 
 ROWS = 200

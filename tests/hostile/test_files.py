@@ -26,7 +26,7 @@ from pytest_kbrel.models.checkpoint.files import (
     weight_files,
 )
 from pytest_kbrel.models.checkpoint.spec import parse_spec
-from pytest_kbrel.models.scripted.script import read_script
+from pytest_kbrel.models.scripted import read_script
 from pytest_kbrel.records import Failed, Generated, GenerateRequest
 from pytest_kbrel.reports.json_report import read_report
 from pytest_kbrel.store.run_store import RunStore

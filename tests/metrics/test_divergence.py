@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pytest_kbrel.metrics.divergence import Agreement, agreement, kl_bound
+from pytest_kbrel.gates.changes import Agreement, agreement, kl_bound
 from pytest_kbrel.records import TopTokens
 
 A, B, C, D = range(4)

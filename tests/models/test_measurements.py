@@ -7,13 +7,13 @@ import dataclasses
 import pytest
 
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.models.cache import measurements
-from pytest_kbrel.models.cache.measurements import (
+from pytest_kbrel.models.cache import session as module
+from pytest_kbrel.models.cache.session import (
+    CacheSession,
     RateMeter,
     last_rates,
     store_rates,
 )
-from pytest_kbrel.models.cache.session import CacheSession
 from pytest_kbrel.records import Fingerprint, Generated, Scored, ScoreRequest
 
 TOKEN = 0.001
@@ -39,7 +39,7 @@ TEXT = Generated(
 @pytest.fixture
 def clock(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(measurements.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(module.time, "perf_counter", lambda: now[0])
 
     def batches(*lengths_and_seconds, answer=SCORED):
         for length, seconds in lengths_and_seconds:
@@ -90,7 +90,7 @@ class Clocked(Model):
 def test_a_run_leaves_its_rate_beside_its_answers(tmp_path, monkeypatch):
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     model = Clocked()
-    monkeypatch.setattr(measurements.time, "perf_counter", lambda: model.now)
+    monkeypatch.setattr(module.time, "perf_counter", lambda: model.now)
     session = CacheSession(tmp_path, "run")
     requests = [
         ScoreRequest(prompt=f"word {number}", continuation=" x")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.models.hf import memory as module
-from pytest_kbrel.models.hf.memory import (
+from pytest_kbrel.models.hf import devices as module
+from pytest_kbrel.models.hf.devices import (
     bytes_a_token,
     cpu_bytes,
     measure_budget,

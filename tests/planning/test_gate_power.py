@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from pytest_kbrel.planning.gate_power import power_of_gates
 from pytest_kbrel.records import AggregateCase, Gate, HeadToTailSettings, Suite
+from pytest_kbrel.session.plan import power_of_gates
 from pytest_kbrel.stats import Flips, sidak
 from pytest_kbrel.stats.paired_rates import rate_mde
 from tests.probes.conftest import NORWAY, make_case

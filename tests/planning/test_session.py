@@ -11,7 +11,7 @@ from typing import Any
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.models.cache.measurements import store_rates
+from pytest_kbrel.models.cache.session import store_rates
 from pytest_kbrel.models.registry import BACKENDS, open_model, read_spec
 from tests.plugin.conftest import MODEL, facts_file, mini_suite
 from tests.plugin.real_models.checkpoints import make_checkpoint

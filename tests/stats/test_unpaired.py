@@ -6,7 +6,7 @@ from scipy import stats as scipy_stats
 
 from pytest_kbrel import stats
 from pytest_kbrel.stats.estimates import FLAT, TOO_FEW
-from pytest_kbrel.stats.unpaired import contrast
+from pytest_kbrel.stats.paired_rates import contrast
 
 
 def rate(successes: int, n: int) -> stats.Estimate:

@@ -164,7 +164,7 @@ from tests.store.test_run_store import said
 
 store = RunStore(Path(sys.argv[1]))
 store.add([said("a", "whole", fact="g")])
-with store._writing() as file:
+with store.writing() as file:
     file.execute("UPDATE exchanges SET line = x'00'")
     os._exit(9)
 """

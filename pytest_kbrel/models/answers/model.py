@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_kbrel.errors import ResponseError
-from pytest_kbrel.models.answers.files import (
+from pytest_kbrel.models.answers.spec import (
+    MISSING,
     PROBE,
+    UNSCORABLE,
     AnswerFiles,
+    AnswersSpec,
     read_answers,
     request_id,
 )
-from pytest_kbrel.models.answers.spec import MISSING, UNSCORABLE, AnswersSpec
 from pytest_kbrel.models.openai.client import Replies
 from pytest_kbrel.models.openai.model import OpenAIModel
 from pytest_kbrel.models.openai.replies import Reply, read_reply

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import operator
+import sqlite3
 import time
 import uuid
 from collections import Counter
@@ -18,14 +19,7 @@ from typing import NamedTuple
 
 from pytest_kbrel.errors import BudgetError, ModelError, StoreError
 from pytest_kbrel.models.base import Model, ServedModel, responses_of
-from pytest_kbrel.models.cache.store import (
-    Answer,
-    Lock,
-    Store,
-    chunks,
-    digest_of,
-    is_held,
-)
+from pytest_kbrel.models.cache.store import MODEL, Answer, Store, chunks, digest_of
 from pytest_kbrel.records import (
     Failed,
     Generated,
@@ -36,6 +30,7 @@ from pytest_kbrel.records import (
     record,
 )
 from pytest_kbrel.serialization import from_wire
+from pytest_kbrel.store.database import Lock, is_held
 from pytest_kbrel.untrusted import parse
 
 # Seconds after its last response for which an unfinished run can go on.
@@ -45,7 +40,6 @@ _PATIENCE = 600.0
 # A run's lock files: the first is held as long as the run goes on, the second by the worker that begins.
 LOCKS = ("lock", "check")
 RUN = "run-"
-_MODEL = "(SELECT id FROM models WHERE digest = ?)"
 
 
 class Journal:
@@ -60,24 +54,24 @@ class Journal:
     def use(self, keys: Sequence[str]) -> None:
         """Note that this run used stored responses."""
         for marks, chunk in chunks(keys):
-            self._store.query(
+            self._store.rows(
                 f"UPDATE answers SET used = 1 WHERE key IN ({marks})", *chunk
             )
 
     def note(self, failed: int) -> None:
         """Note that requests ``failed``, and what the server says of itself."""
         if failed:
-            self._store.query(
+            self._store.rows(
                 "UPDATE journals SET failed = failed + ? WHERE digest = ?",
                 failed,
                 self.digest,
             )
         if self._model.served - self._noted:
-            ((before,),) = self._store.query(
+            ((before,),) = self._store.rows(
                 "SELECT served FROM journals WHERE digest = ?", self.digest
             ) or [("[]",)]
             self._noted = frozenset({*self._model.served, *_served_in(before)})
-            self._store.query(
+            self._store.rows(
                 "UPDATE journals SET served = ? WHERE digest = ?",
                 json.dumps(sorted(self._noted)),
                 self.digest,
@@ -119,7 +113,7 @@ def _begun(store: Store, run: str, model: ServedModel) -> Journal:
     who = digest_of(model.describe())
     rows = [
         _Row(*row)
-        for row in store.query(
+        for row in store.rows(
             "SELECT journals.digest, run, entry, served, started, count(key), ifnull(max(created), 0) "
             "FROM journals LEFT JOIN models ON models.digest = journals.digest "
             "LEFT JOIN answers ON answers.model = models.id "
@@ -139,7 +133,8 @@ def _begun(store: Store, run: str, model: ServedModel) -> Journal:
         is_late = row.newest < time.time() - LIMIT
         reason, note = ("", "") if is_late else _check(store, row, model)
         if is_late or reason:
-            _delete(store, row.digest)
+            with store.writing() as file:
+                _delete(file, row.digest)
         else:
             usable.append(row)
         notes += filter(None, [note])
@@ -147,7 +142,7 @@ def _begun(store: Store, run: str, model: ServedModel) -> Journal:
     if not usable:
         digest = hashlib.sha256(f"{who} {uuid.uuid4().hex}".encode()).hexdigest()
         started = int(time.time())
-        store.query(
+        store.rows(
             "INSERT INTO journals (digest, run, who, entry, served, started, checked, failed, note) "
             "VALUES (?, ?, ?, ?, '[]', ?, 1, 0, ?)",
             *(digest, run, who, model.about(), started, note),
@@ -155,26 +150,18 @@ def _begun(store: Store, run: str, model: ServedModel) -> Journal:
         return Journal(store, digest, model)
     first, *others = (row.digest for row in usable)
     # All at once: a process that is killed here has taken over all or nothing.
-    store.transaction(
-        *(
-            statement
-            for other in others
-            for statement in (
-                (
-                    f"UPDATE answers SET model = {_MODEL} WHERE model = {_MODEL}",
-                    first,
-                    other,
-                ),
-                ("DELETE FROM models WHERE digest = ?", other),
-                ("DELETE FROM journals WHERE digest = ?", other),
+    with store.writing() as file:
+        for other in others:
+            file.execute(
+                f"UPDATE answers SET model = {MODEL} WHERE model = {MODEL}",
+                (first, other),
             )
-        ),
-        (f"UPDATE answers SET used = 0 WHERE model = {_MODEL}", first),
-        (
+            _delete(file, other)
+        file.execute(f"UPDATE answers SET used = 0 WHERE model = {MODEL}", (first,))
+        file.execute(
             "UPDATE journals SET run = ?, failed = 0, note = ? WHERE digest = ?",
-            *(run, note, first),
-        ),
-    )
+            (run, note, first),
+        )
     model.served |= set().union(*(_served_in(row.served) for row in usable))
     return Journal(store, first, model)
 
@@ -217,13 +204,11 @@ def _asked_again(model: ServedModel, questions: Sequence[Question]) -> str:
         ) from None
 
 
-def _delete(store: Store, digest: str) -> None:
+def _delete(file: sqlite3.Connection, digest: str) -> None:
     """Delete a journal with its responses."""
-    store.transaction(
-        (f"DELETE FROM answers WHERE model = {_MODEL}", digest),
-        ("DELETE FROM models WHERE digest = ?", digest),
-        ("DELETE FROM journals WHERE digest = ?", digest),
-    )
+    file.execute(f"DELETE FROM answers WHERE model = {MODEL}", (digest,))
+    for table in ("models", "journals"):
+        file.execute(f"DELETE FROM {table} WHERE digest = ?", (digest,))
 
 
 def end(store: Store, run: str) -> None:
@@ -231,15 +216,16 @@ def end(store: Store, run: str) -> None:
 
     What it took over and did not need stays for the next run, which checks the model again.
     """
-    for (digest,) in store.query("SELECT digest FROM journals WHERE run = ?", run):
-        store.query(f"DELETE FROM answers WHERE used AND model = {_MODEL}", digest)
-        if not store.query(
-            f"SELECT 1 FROM answers WHERE model = {_MODEL} LIMIT 1", digest
-        ):
-            _delete(store, digest)
-        store.query(
-            "UPDATE journals SET failed = 0, note = '' WHERE digest = ?", digest
-        )
+    with store.writing() as file:
+        digests = file.execute("SELECT digest FROM journals WHERE run = ?", (run,))
+        for digest in digests.fetchall():
+            file.execute(f"DELETE FROM answers WHERE used AND model = {MODEL}", digest)
+            left = f"SELECT 1 FROM answers WHERE model = {MODEL} LIMIT 1"
+            if not file.execute(left, digest).fetchall():
+                _delete(file, *digest)
+            file.execute(
+                "UPDATE journals SET failed = 0, note = '' WHERE digest = ?", digest
+            )
 
 
 def lock_path(folder: Path, run: str, what: str = LOCKS[0]) -> Path:
@@ -281,9 +267,9 @@ def choose_questions(store: Store, digest: str) -> list[Question]:
 
     Raises :class:`StoreError` for a damaged row.
     """
-    rows = store.query(
+    rows = store.rows(
         "SELECT key, response, checksum, request FROM answers "
-        f"WHERE model = {_MODEL} ORDER BY key LIMIT {_AMONG}",
+        f"WHERE model = {MODEL} ORDER BY key LIMIT {_AMONG}",
         digest,
     )
     of_kind, contents, ranked = Counter[object](), set[object](), []
@@ -340,13 +326,11 @@ def _content(answer: Answer) -> object:
 def _request(store: Store, key: bytes, text: str | None) -> Request:
     try:
         kind, data = parse(text or "")
-        request: Request = (
-            from_wire(ScoreRequest, data)
-            if kind == "ScoreRequest"
-            else from_wire(GenerateRequest, data)
-        )
+        scores = kind == "ScoreRequest"
+        form: type[Request] = ScoreRequest if scores else GenerateRequest
+        request: Request = from_wire(form, data)
     except (ValueError, TypeError, KeyError) as error:
-        raise StoreError(
-            f"{store.path}: the question {key.hex()[:12]} is broken: {error}; {store.way_out}"
+        raise store.error(
+            f"{store.path}: the question {key.hex()[:12]} is broken: {error}"
         ) from None
     return request

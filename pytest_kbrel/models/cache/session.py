@@ -1,17 +1,261 @@
-"""Response cache of one run: a session in each process, and the lock of the run."""
+"""Response cache of one run: its models, a session in each process, and the lock of the run.
+
+In a small file beside it the rates of models are stored, for a later plan.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.base import Model, ServedModel
+from pytest_kbrel.models.base import Model, ServedModel, check_probabilities
+from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.cache import journal
-from pytest_kbrel.models.cache.caching_model import CachingModel
-from pytest_kbrel.models.cache.measurements import store_rates
-from pytest_kbrel.models.cache.store import FILE, Lock, Store, make_folder, network_of
-from pytest_kbrel.records import record
+from pytest_kbrel.models.cache.journal import Journal
+from pytest_kbrel.models.cache.store import (
+    FILE,
+    Answer,
+    Store,
+    digest_of,
+    key_of,
+    make_folder,
+)
+from pytest_kbrel.records import (
+    Failed,
+    Fingerprint,
+    Generated,
+    GenerateRequest,
+    Scored,
+    ScoreRequest,
+    record,
+)
+from pytest_kbrel.store.database import Lock, network_of
+from pytest_kbrel.untrusted import read_json
+
+Q = TypeVar("Q", ScoreRequest, GenerateRequest)
+A = TypeVar("A", Scored, Generated)
+# With fewer answers than this a rate says little.
+LEAST = 64
+_FILE, _FIELD = "kbrel-rates.json", "rates_by_spec"
+# Specs in the file, the latest ones.
+_MOST = 200
+# No model reads so many tokens a second.
+_NONSENSE = 1e12
+
+
+class RateMeter:
+    """Meter of a model's tokens a second, by method: tokens of prompts and of scored answers.
+
+    Generated tokens take time and are not counted. The first batch of a method warms the model up and is left
+    out.
+    """
+
+    def __init__(self) -> None:
+        self._warm: set[str] = set()
+        self._responses, self._tokens = Counter[str](), Counter[str]()
+        self._seconds: dict[str, float] = {}
+
+    def timed(self, method: str, batches: Batches[A]) -> Batches[A]:
+        """Yield ``batches`` and time each. ``method``: ``score`` or ``generate``."""
+        started = time.perf_counter()
+        for batch in batches:
+            seconds = time.perf_counter() - started
+            if method in self._warm:
+                self._responses[method] += len(batch)
+                self._tokens[method] += sum(_tokens_of(one) for _, one in batch)
+                self._seconds[method] = self._seconds.get(method, 0.0) + seconds
+            self._warm.add(method)
+            yield batch
+            started = time.perf_counter()
+
+    def rates(self) -> dict[str, float]:
+        """Return the tokens a second by method, for methods with at least :data:`LEAST` responses."""
+        return {
+            method: self._tokens[method] / seconds
+            for method, seconds in self._seconds.items()
+            if self._responses[method] >= LEAST and seconds > 0
+        }
+
+
+def _tokens_of(response: object) -> int:
+    """Return the number of tokens read for a response, 0 for a failure."""
+    if isinstance(response, Scored):
+        return response.prompt_tokens + len(response.token_ids)
+    return response.prompt_tokens if isinstance(response, Generated) else 0
+
+
+def store_rates(folder: Path, model: Fingerprint, rates: dict[str, float]) -> None:
+    """Store the rates of a run in one process; those of workers, which share a machine, are not stored.
+
+    A failure to write is ignored. The file is replaced in one step.
+    """
+    if not (rates and model.weights_digest) or "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    stored = _stored(folder)
+    stored.pop(model.spec, None)
+    latest = dict([*stored.items(), (model.spec, rates)][-_MOST:])
+    written = folder / f"{_FILE}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        make_folder(folder)
+        written.write_text(json.dumps({_FIELD: latest}, indent=1), encoding="utf-8")
+        written.replace(folder / _FILE)
+
+
+def last_rates(folder: Path, text: str) -> dict[str, float]:
+    """Return the rates, by method, of the checkpoint that was last run as ``text``, if any is stored.
+
+    Only its name is looked at, so that nothing is loaded: the checkpoint may have changed since.
+    """
+    rates = _stored(folder).get(text)
+    return {
+        method: float(rate)
+        for method, rate in (rates.items() if isinstance(rates, dict) else ())
+        if isinstance(rate, int | float) and 0 < rate < _NONSENSE
+    }
+
+
+def _stored(folder: Path) -> dict[str, Any]:
+    try:
+        rates = read_json(folder / _FILE)[_FIELD]
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+    return rates if isinstance(rates, dict) else {}
+
+
+class CachingModel(Model):
+    """Model whose valid responses are stored as they arrive, and looked up before the model is called.
+
+    Failures are not stored, nor is an empty text of a server, since another try may bring more. Answers of a
+    checkpoint that an older version stored without their probability are asked for again. ``requested``
+    counts the requests, ``reused`` those that the store answered. With a ``journal`` responses are stored for
+    this run and one that goes on in its place. Without a store nothing is stored. ``on_answers`` is called
+    with the number of responses that have arrived, and with whether the model gave them or the store.
+
+    If the store fails, ``on_trouble`` is called once and the model goes on without it.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        store: Store | None,
+        *,
+        on_trouble: Callable[[StoreError], None] = lambda _: None,
+        journal: Journal | None = None,
+    ) -> None:
+        self.model = model
+        self.store = store
+        self.requested = 0
+        self.reused = 0
+        self.meter = RateMeter()
+        self.on_answers: Callable[[int, bool], None] = lambda *_: None
+        self._on_trouble = on_trouble
+        # Once: a server may say later what it serves, and that must not change any key.
+        self._fingerprint = model.describe()
+        self._who = digest_of(self._fingerprint)
+        self._journal = journal
+
+    def describe(self) -> Fingerprint:
+        """Return the model's fingerprint."""
+        return self.model.describe()
+
+    def score(self, requests: Sequence[ScoreRequest]) -> list[Scored | Failed]:
+        """Return one response per request, in order."""
+        return self._responses(requests, Scored, self.model.score_as_ready)
+
+    def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failed]:
+        """Return one response per request, in order."""
+        return self._responses(requests, Generated, self.model.generate_as_ready)
+
+    def close(self) -> None:
+        """Close model and store."""
+        self.model.close()
+        self.close_store()
+
+    def close_store(self) -> None:
+        """Close the store; from here on nothing is stored."""
+        if self.store is not None:
+            self.store.close()
+        self.store = None
+
+    def _responses(
+        self,
+        requests: Sequence[Q],
+        kind: type[A],
+        ask: Callable[[Sequence[Q]], Batches[A]],
+    ) -> list[A | Failed]:
+        # Without a store nobody needs a key.
+        keys: dict[Q, str] = (
+            {}
+            if self.store is None
+            else {request: key_of(self._who, request) for request in requests}
+        )
+        stored: dict[str, Answer] = {}
+        if self.store is not None:
+            with self._storing():
+                stored = self.store.get([*keys.values()], self._digest)
+                if self._journal is not None:
+                    self._journal.use([*stored])
+        responses: dict[Q, A | Failed] = {
+            request: answer
+            for request, key in keys.items()
+            if isinstance(answer := stored.get(key), kind)
+        }
+        self.requested += len(requests)
+        reused = sum(request in responses for request in requests)
+        self.reused += reused
+        self.on_answers(reused, False)
+        new = [
+            request for request in dict.fromkeys(requests) if request not in responses
+        ]
+        method = "score" if kind is Scored else "generate"
+        for batch in self.meter.timed(method, ask(new)) if new else ():
+            responses |= {new[position]: response for position, response in batch}
+            self.on_answers(len(batch), True)
+            if self.store is None:
+                continue
+            valid = [
+                (keys[new[position]], new[position], response)
+                for position, response in batch
+                if not isinstance(response, Failed) and self._is_valid(response)
+            ]
+            with self._storing():
+                self.store.put(
+                    valid,
+                    self._fingerprint,
+                    self._digest,
+                    with_requests=self._journal is not None,
+                )
+                if self._journal is not None:
+                    self._journal.note(sum(isinstance(of, Failed) for _, of in batch))
+        return [responses[request] for request in requests]
+
+    @property
+    def _digest(self) -> str:
+        """The digest of what responses belong to: the model, or the journal of a served one."""
+        return self._who if self._journal is None else self._journal.digest
+
+    @contextlib.contextmanager
+    def _storing(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreError as error:
+            self._on_trouble(error)
+            self.close_store()
+
+    def _is_valid(self, answer: Answer) -> bool:
+        if isinstance(check_probabilities(answer), Failed):
+            return False
+        # A checkpoint here would return the same empty text again.
+        is_text = isinstance(answer, Scored) or answer.text.strip()
+        return bool(is_text or self._fingerprint.weights_digest)
+
 
 # Seconds that a run waits for another one that looks whether it is alive.
 _PATIENCE = 5.0
@@ -126,7 +370,7 @@ class RunLock:
                 contextlib.suppress(StoreError),
                 contextlib.closing(Store(self._folder)) as store,
             ):
-                rows = store.query(
+                rows = store.rows(
                     "SELECT note, failed, count(answers.key), ifnull(sum(NOT used), 0) "
                     "FROM journals LEFT JOIN models ON models.digest = journals.digest "
                     "LEFT JOIN answers ON answers.model = models.id "

@@ -10,13 +10,11 @@ import contextlib
 import functools
 import hashlib
 import json
-import re
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
 
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.records import (
@@ -27,12 +25,10 @@ from pytest_kbrel.records import (
     Scored,
 )
 from pytest_kbrel.serialization import encoder, fields_of, from_wire, to_wire, values_of
+from pytest_kbrel.store.database import Database, network_of
 from pytest_kbrel.untrusted import LINE, parse
 
 FILE = "answers.sqlite"
-SCHEMA_VERSION = 4
-# Marks the file as ours, in SQLite's own header ("kbrl").
-_APPLICATION = 0x6B62726C
 # Seconds that a writer waits for the others.
 PATIENCE = 60.0
 # SQLite allows 32,766 values in a statement, older builds 999.
@@ -52,10 +48,11 @@ _JOURNALS = (
 )
 Answer = Scored | Generated
 _dumps = encoder(separators=(",", ":"))
-T = TypeVar("T")
+# The number of a model, or journal, by its digest.
+MODEL = "(SELECT id FROM models WHERE digest = ?)"
 
 
-class Store:
+class Store(Database):
     """Responses of all models in one folder, which is made at the first opening.
 
     ``patience`` is how many seconds a writer waits for another one.
@@ -64,20 +61,32 @@ class Store:
     version, on a network folder, or may not be written.
     """
 
+    version = 4
+    tables = (*_TABLES, _JOURNALS)
+    synchronous = "NORMAL"
+
     def __init__(self, folder: Path, *, patience: float = PATIENCE) -> None:
-        self.path = folder / FILE
-        self._patience = patience
+        self.path = path = folder / FILE
+        super().__init__(
+            path, f"{path}: kept answers cannot be read or written", patience
+        )
         if kind := network_of(folder):
             raise StoreError(
-                f"{self.path}: is on a network folder ({kind}), where a file that several machines write is "
+                f"{path}: is on a network folder ({kind}), where a file that several machines write is "
                 "not safe; give a folder on a local disk with --kb-use-cache"
             )
-        with self._guarded():
-            make_folder(folder)
-            # Of a folder that may not be written SQLite only says that it cannot open its file.
-            tempfile.TemporaryFile(dir=folder).close()
-            self._connection = self._open()
-            self._inode = self._file()
+        with super().reading():
+            self._inode = self._identity()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Hand out the open file; raise where it was deleted: what is written to it is lost."""
+        with super().reading() as file:
+            if self._identity() != self._inode:
+                raise StoreError(
+                    f"{self.path}: was deleted or replaced while it was in use; the next run makes a new one"
+                )
+            yield file
 
     def get(self, keys: Sequence[str], digest: str) -> dict[str, Answer]:
         """Return the stored responses by key (hex) that belong to the model, or journal, with this digest.
@@ -85,14 +94,12 @@ class Store:
         Raises :class:`StoreError` for a damaged one.
         """
         rows: list[tuple[bytes, str, bytes]] = []
-        with self._guarded():
-            self._check_file()
-            for marks, chunk in chunks(keys):
-                rows += self._connection.execute(
-                    f"SELECT key, response, checksum FROM answers WHERE key IN ({marks}) "
-                    "AND model = (SELECT id FROM models WHERE digest = ?)",
-                    [*chunk, digest],
-                )
+        for marks, chunk in chunks(keys):
+            rows += self.rows(
+                f"SELECT key, response, checksum FROM answers WHERE key IN ({marks}) AND model = {MODEL}",
+                *chunk,
+                digest,
+            )
         return {
             key.hex(): self.decode(key, text, checksum) for key, text, checksum in rows
         }
@@ -119,38 +126,20 @@ class Store:
             asked = None
             if with_requests:
                 asked = json.dumps([type(request).__name__, to_wire(request)])
-            rows.append((key, now, text, _checksum(key, text), asked, with_requests))
+            checksum = _checksum(key, text)
+            rows.append((key, digest, now, text, checksum, asked, with_requests))
         if not rows:
             return
-        with self._guarded(), self._connection:
-            self._check_file()
-            self._connection.execute("BEGIN IMMEDIATE")
+        with self.writing() as file:
             # Each time: another process may have deleted the model.
-            self._connection.execute(
+            file.execute(
                 "INSERT OR IGNORE INTO models (digest, described) VALUES (?, ?)",
                 (digest, _described(model)),
             )
-            (number,) = self._connection.execute(
-                "SELECT id FROM models WHERE digest = ?", (digest,)
-            ).fetchone()
-            self._connection.executemany(
-                f"INSERT OR IGNORE INTO answers VALUES (?, {int(number)}, ?, ?, ?, ?, ?)",
+            file.executemany(
+                f"INSERT OR IGNORE INTO answers VALUES (?, {MODEL}, ?, ?, ?, ?, ?)",
                 rows,
             )
-
-    def query(self, text: str, *values: object) -> list[tuple[Any, ...]]:
-        """Run one statement with its values; return its rows."""
-        return self.transaction((text, *values))
-
-    def transaction(self, *statements: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """Run statements, each with its values, in one transaction; return the rows of the last."""
-        rows: list[tuple[Any, ...]] = []
-        with self._guarded(), self._connection:
-            self._check_file()
-            self._connection.execute("BEGIN")
-            for text, *values in statements:
-                rows = self._connection.execute(text, values).fetchall()
-        return rows
 
     def decode(self, key: bytes, text: str, checksum: bytes) -> Answer:
         """Return the response of a row; raise :class:`StoreError` if it is not the one of this key."""
@@ -158,106 +147,55 @@ class Store:
             if _checksum(key, text) != checksum:
                 raise ValueError("its checksum is wrong")
             data = parse(text)
-            return (
-                from_wire(Scored, data)
-                if data["kind"] == "scored"
-                else from_wire(Generated, data)
-            )
+            kind: type[Answer] = Scored if data["kind"] == "scored" else Generated
+            answer: Answer = from_wire(kind, data)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise StoreError(
-                f"{self.path}: the answer {key.hex()[:12]} is broken: {error}; {self.way_out}"
+            raise self.error(
+                f"{self.path}: the answer {key.hex()[:12]} is broken: {error}"
             ) from None
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
-
-    def _check_file(self) -> None:
-        # What is written to a deleted file is lost, and SQLite does not say so.
-        if self._file() != self._inode:
-            raise StoreError(
-                f"{self.path}: was deleted or replaced while it was in use; the next run makes a new one"
-            )
-
-    def _file(self) -> tuple[int, int]:
-        try:
-            status = self.path.stat()
-        except FileNotFoundError:
-            return 0, 0
-        return status.st_dev, status.st_ino
-
-    def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            self.path, timeout=self._patience, isolation_level=None
-        )
-        # Anybody who shares the file could have written more into it than any response has.
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LINE)
-        try:
-            # A commit is then safe from the end of the process, and cheap enough for one after each response.
-            (mode,) = self._patiently(
-                lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone()
-            )
-            if mode != "wal":
-                raise StoreError(
-                    f"{self.path}: processes cannot share a file there (journal mode {mode}); give a folder "
-                    "on a local disk with --kb-use-cache"
-                )
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("BEGIN IMMEDIATE")
-            self._prepare(connection)
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if not tables and not application:
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            for table in (*_TABLES, _JOURNALS):
-                connection.execute(table)
-        elif application != _APPLICATION:
-            raise StoreError(
-                f"{self.path}: is the database of another program; {self.way_out}"
-            )
-        elif version != SCHEMA_VERSION:
-            newer = "update pytest-kbrel, or " if version > SCHEMA_VERSION else ""
-            raise StoreError(
-                f"{self.path}: found schema version {version}, this pytest-kbrel knows {SCHEMA_VERSION}; "
-                f"{newer}{self.way_out}"
-            )
-
-    @contextlib.contextmanager
-    def _guarded(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-            raise StoreError(
-                f"{self.path}: kept answers cannot be read or written: {error}; {self.way_out}"
-            ) from None
-
-    def _patiently(self, action: Callable[[], T]) -> T:
-        # SQLite's own waiting does not cover the change of the journal's mode.
-        end = time.monotonic() + self._patience
-        while True:
-            try:
-                return action()
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > end:
-                    raise
-                time.sleep(0.05)
+        return answer
 
     @property
-    def way_out(self) -> str:
+    def way_out(self) -> str:  # type: ignore[override]
         """End of an error message: what to do about an unusable store."""
         return (
             f"delete {self.path} (its answers are then asked for anew), or give another folder with "
             "--kb-use-cache"
         )
+
+    def _identity(self) -> tuple[int, int]:
+        try:
+            status = self.path.stat()
+        except OSError:
+            return 0, 0
+        return status.st_dev, status.st_ino
+
+    def _opened(self) -> sqlite3.Connection:
+        make_folder(self.path.parent)
+        # Of a folder that may not be written SQLite only says that it cannot open its file.
+        tempfile.TemporaryFile(dir=self.path.parent).close()
+        file = super()._opened()
+        # Anybody who shares the file could have written more into it than any response has.
+        file.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LINE)
+        # A commit is then safe from the end of the process, and cheap enough for one after each response.
+        if (mode := self._journal_mode(file)) != "wal":
+            file.close()
+            raise StoreError(
+                f"{self.path}: processes cannot share a file there (journal mode {mode}); give a folder "
+                "on a local disk with --kb-use-cache"
+            )
+        return file
+
+    def _journal_mode(self, file: sqlite3.Connection) -> str:
+        # SQLite's own waiting does not cover the change of the journal's mode.
+        end = time.monotonic() + self._patience
+        while True:
+            try:
+                return str(file.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
 
 
 def chunks(keys: Sequence[str]) -> Iterator[tuple[str, list[bytes]]]:
@@ -330,117 +268,9 @@ def _checksum(key: bytes, text: str) -> bytes:
     ).digest()
 
 
-# File systems that another machine may write at the same time, as Linux names them.
-_NETWORK = (
-    *(
-        "nfs",
-        "cifs",
-        "smb",
-        "afs",
-        "ceph",
-        "lustre",
-        "gpfs",
-        "beegfs",
-        "gluster",
-        "orangefs",
-        "panfs",
-    ),
-    *(
-        "wekafs",
-        "fuse.sshfs",
-        "fuse.gluster",
-        "fuse.ceph",
-        "fuse.rclone",
-        "fuse.s3fs",
-        "fuse.gcsfuse",
-    ),
-    "fuse.juicefs",
-)
-_MOUNTS = Path("/proc/self/mounts")
-
-
 def make_folder(folder: Path) -> None:
     """Create a folder that version control ignores; one that exists is left as it is."""
     if folder.is_dir():
         return
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-
-
-def network_of(folder: Path, mounts: str | None = None) -> str:
-    """Return the name of a folder's file system if that is a network's, else ``""``.
-
-    The folder need not exist. Linux says so in ``/proc/self/mounts`` (``mounts`` are its lines), Windows in
-    the path of a share. Other systems do not say, and nothing is refused there.
-    """
-    path, kind = folder.resolve(), ""
-    if path.drive.startswith("\\\\"):
-        return "Windows share"
-    if mounts is None:
-        try:
-            mounts = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
-        except OSError:
-            return ""
-    depth = -1
-    for line in mounts.splitlines():
-        fields = line.split(" ")
-        if len(fields) < 3:
-            continue
-        mount = Path(re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), fields[1]))
-        # Of two mounts at one path the later one is seen.
-        if path.is_relative_to(mount) and len(mount.parts) >= depth:
-            depth, kind = len(mount.parts), fields[2]
-    return kind if kind.startswith(_NETWORK) else ""
-
-
-class Lock:
-    """Lock file that one process at a time can hold; the kernel frees it when its holder dies.
-
-    The file is empty. SQLite locks it, since SQLite can do so on every system.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._connection: sqlite3.Connection | None = None
-
-    def take(self, patience: float = 0.0) -> bool:
-        """Take the lock within ``patience`` seconds; return False if another process holds it.
-
-        Raises :class:`StoreError` if the file cannot be made or locked at all.
-        """
-        connection: sqlite3.Connection | None = None
-        try:
-            connection = sqlite3.connect(
-                self.path, timeout=patience, isolation_level=None
-            )
-            connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.Error as error:
-            if connection is not None:
-                connection.close()
-            if "locked" in str(error):
-                return False
-            raise StoreError(
-                f"{self.path}: cannot be locked: {error}; give another folder with --kb-use-cache"
-            ) from None
-        self._connection = connection
-        return True
-
-    def free(self) -> None:
-        """Release the lock if it is held. Its file stays: processes that wait for it have it open."""
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
-
-
-def is_held(path: Path, patience: float = 1.0) -> bool:
-    """Return True if a living process holds the lock at ``path``.
-
-    The lock is tried for ``patience`` seconds, since other processes may be trying it as well.
-    """
-    lock = Lock(path)
-    if not path.exists():
-        return False
-    try:
-        return not lock.take(patience)
-    finally:
-        lock.free()

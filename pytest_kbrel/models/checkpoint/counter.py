@@ -20,8 +20,10 @@ class TokenizerCounter(TokenCounter):
 
     def __init__(self, spec: ModelSpec) -> None:
         with importing(spec):
-            from pytest_kbrel.models.checkpoint.fingerprint import tokenizer_digest
-            from pytest_kbrel.models.checkpoint.outline import load_outline
+            from pytest_kbrel.models.checkpoint.fingerprint import (
+                load_outline,
+                tokenizer_digest,
+            )
         _, self._encoder = load_outline(spec, again=True)
         if spec.is_local:
             self.tokenizer_digest = tokenizer_digest(

@@ -79,8 +79,8 @@ def load(
     with importing(spec):
         import torch
 
+        from pytest_kbrel.models.hf.devices import measure_budget
         from pytest_kbrel.models.hf.loading import load_checkpoint
-        from pytest_kbrel.models.hf.memory import measure_budget
         from pytest_kbrel.models.hf.model import HfModel
     if threads is not None:
         torch.set_num_threads(threads)

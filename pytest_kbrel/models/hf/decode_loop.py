@@ -17,14 +17,14 @@ from transformers import DynamicCache, EncoderDecoderCache
 
 from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.checkpoint.endings import Endings
-from pytest_kbrel.models.hf.kv_cache import (
+from pytest_kbrel.models.hf.lm_head import logits_at
+from pytest_kbrel.models.hf.prefix_tree import (
     Layers,
+    Row,
     SlotMoves,
     preallocated_cache,
     rearranged_cache,
 )
-from pytest_kbrel.models.hf.lm_head import logits_at
-from pytest_kbrel.models.hf.prefix_tree import Row
 from pytest_kbrel.models.hf.scorer import (
     encoder_outputs,
     right_padded,

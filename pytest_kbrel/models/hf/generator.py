@@ -17,9 +17,13 @@ from pytest_kbrel.models.batching import (
 )
 from pytest_kbrel.models.checkpoint.endings import Endings, vocabulary_of
 from pytest_kbrel.models.hf.decode_loop import BatchLimits, DecodeLoop, continue_encoded
-from pytest_kbrel.models.hf.kv_cache import PrefixCache
 from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE
-from pytest_kbrel.models.hf.prefix_tree import Group, TokenSequence, group_by_prefix
+from pytest_kbrel.models.hf.prefix_tree import (
+    Group,
+    PrefixCache,
+    TokenSequence,
+    group_by_prefix,
+)
 from pytest_kbrel.models.hf.scorer import (
     ROW_LENGTH,
     feed_prefix,

@@ -13,8 +13,8 @@ from pytest_kbrel.models.batching import Batcher, Batches
 from pytest_kbrel.models.checkpoint.checks import Finding
 from pytest_kbrel.models.checkpoint.endings import Endings
 from pytest_kbrel.models.checkpoint.model import CheckpointModel, LoadedCheckpoint
+from pytest_kbrel.models.hf.devices import token_budget
 from pytest_kbrel.models.hf.generator import Generator
-from pytest_kbrel.models.hf.memory import token_budget
 from pytest_kbrel.models.hf.scorer import Scorer
 from pytest_kbrel.models.hf.sharing import Probabilities, SharingMode, tolerance
 from pytest_kbrel.models.pretrained import quiet

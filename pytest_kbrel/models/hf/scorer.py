@@ -18,13 +18,19 @@ import torch
 
 from pytest_kbrel.models.batching import Batcher, Batches, describe_error
 from pytest_kbrel.models.checkpoint.endings import vocabulary_of
-from pytest_kbrel.models.hf.kv_cache import Layers, PrefixCache, cache_of
 from pytest_kbrel.models.hf.lm_head import (
     LOGITS_AT_ONCE,
     head_is_last,
     probabilities_at,
 )
-from pytest_kbrel.models.hf.prefix_tree import Row, TokenSequence, group_by_prefix
+from pytest_kbrel.models.hf.prefix_tree import (
+    Layers,
+    PrefixCache,
+    Row,
+    TokenSequence,
+    cache_of,
+    group_by_prefix,
+)
 from pytest_kbrel.models.hf.sharing import (
     TRIAL_BUDGET,
     Probabilities,

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_kbrel.reports.comparison import CaseRow, SideBySide, severity
 from pytest_kbrel.reports.formatting import count, end_of, metric_title
 from pytest_kbrel.reports.html.page import fitted
-from pytest_kbrel.reports.html.svg import Plot, Point, Spot
+from pytest_kbrel.reports.html.plots import Plot, Point, Spot
 from pytest_kbrel.reports.phrases import correlation_text
 from pytest_kbrel.reports.view import key_figures
 

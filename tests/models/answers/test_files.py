@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.answers.files import (
+from pytest_kbrel.models.answers.spec import (
     PROBE,
     read_answers,
     request_id,

@@ -8,10 +8,11 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.answers.files import PROBE, request_line
 from pytest_kbrel.models.answers.model import AnswersModel
 from pytest_kbrel.models.answers.spec import (
     MISSING,
+    PROBE,
+    request_line,
     to_export,
 )
 from pytest_kbrel.models.registry import (

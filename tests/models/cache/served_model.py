@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pytest_kbrel.models.base import ServedModel
 from pytest_kbrel.models.cache import journal
-from pytest_kbrel.models.cache.caching_model import CachingModel
+from pytest_kbrel.models.cache.session import CachingModel
 from pytest_kbrel.records import Failed, GenerateRequest
 from tests.function_model import FunctionModel
 
@@ -68,4 +68,4 @@ def answered(store, kept, *requests):
 
 
 def rows(store, what):
-    return store.query(what)
+    return store.rows(what)

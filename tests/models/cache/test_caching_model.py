@@ -8,7 +8,7 @@ import time
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.cache.caching_model import CachingModel
+from pytest_kbrel.models.cache.session import CachingModel
 from pytest_kbrel.models.cache.store import Store, digest_of
 from pytest_kbrel.models.cache.store import key_of as key_under
 from pytest_kbrel.models.openai.model import OpenAIModel

@@ -9,7 +9,8 @@ import pytest
 
 from pytest_kbrel.errors import StoreError
 from pytest_kbrel.models.cache import journal
-from pytest_kbrel.models.cache.store import Lock, Store, is_held
+from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.store.database import Lock, is_held
 from tests.models.cache.served_model import Served, answered, ask, rows, run_requests
 
 
@@ -42,8 +43,8 @@ def test_a_journal_answers_what_its_own_run_asked(store):
 )
 def test_a_run_goes_on_within_a_day_of_its_last_answer(store, seconds, stays):
     kept = run_requests(store, "one", ask(1), ask(2))
-    store.query("UPDATE answers SET created = ?", int(time.time()) - 9 * 24 * 3600)
-    store.query(
+    store.rows("UPDATE answers SET created = ?", int(time.time()) - 9 * 24 * 3600)
+    store.rows(
         "UPDATE answers SET created = ? WHERE rowid = (SELECT max(rowid) FROM answers)",
         int(time.time()) - seconds,
     )

@@ -8,7 +8,8 @@ import pytest
 
 from pytest_kbrel.models.cache import journal
 from pytest_kbrel.models.cache.session import RunLock
-from pytest_kbrel.models.cache.store import Lock, Store
+from pytest_kbrel.models.cache.store import Store
+from pytest_kbrel.store.database import Lock
 
 
 @pytest.fixture

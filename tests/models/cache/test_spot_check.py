@@ -38,7 +38,7 @@ SCORE = ScoreRequest(prompt="Where?", continuation=" here")
 )
 def test_a_stored_question_that_is_broken_is_named(store, change, words):
     kept = run_requests(store, "one", ask(1))
-    store.query(f"UPDATE answers SET {change}")
+    store.rows(f"UPDATE answers SET {change}")
     with pytest.raises(StoreError, match=words):
         choose_questions(store, kept.digest)
 

@@ -12,16 +12,10 @@ from pathlib import Path, PureWindowsPath
 import pytest
 
 from pytest_kbrel.errors import StoreError
-from pytest_kbrel.models.cache.store import (
-    FILE,
-    Lock,
-    Store,
-    digest_of,
-    is_held,
-    network_of,
-)
+from pytest_kbrel.models.cache.store import FILE, Store, digest_of
 from pytest_kbrel.models.cache.store import key_of as key_under
 from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest
+from pytest_kbrel.store.database import Lock, is_held, network_of
 from tests.models.cache.stored import get, put
 
 WHERE = GenerateRequest(prompt="Where?", max_new_tokens=4)
@@ -294,7 +288,7 @@ def test_a_network_folder_is_known_by_its_file_system(folder, kind):
 def test_a_network_folder_is_refused(tmp_path, monkeypatch):
     mounts = tmp_path / "mounts"
     mounts.write_text(f"server:/x {tmp_path}/shared nfs rw 0 0\n")
-    monkeypatch.setattr("pytest_kbrel.models.cache.store._MOUNTS", mounts)
+    monkeypatch.setattr("pytest_kbrel.store.database._MOUNTS", mounts)
     with pytest.raises(
         StoreError, match=r"is on a network folder \(nfs\).*--kb-use-cache"
     ):

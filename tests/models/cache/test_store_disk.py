@@ -96,7 +96,7 @@ def test_a_file_deleted_or_replaced_is_noticed_before_its_next_use(
     uses = {
         "get": lambda: get(store, KEYS[:1]),
         "put": lambda: put(store, [(KEYS[0], run_requests(KEYS[0]))]),
-        "query": lambda: store.query("SELECT 1"),
+        "query": lambda: store.rows("SELECT 1"),
     }
     with contextlib.closing(Store(tmp_path)) as store:
         uses[use]()

@@ -11,9 +11,9 @@ from safetensors.torch import load_file, save_file
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models import vllm
-from pytest_kbrel.models.cache.caching_model import CachingModel
+from pytest_kbrel.models.cache.session import CachingModel
 from pytest_kbrel.models.cache.store import Store
-from pytest_kbrel.models.checkpoint import outline
+from pytest_kbrel.models.checkpoint import fingerprint
 from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf import loading
 from pytest_kbrel.models.hf.backend import load
@@ -120,8 +120,8 @@ def test_it_answers_nothing_more_once_a_file_changed_whoever_asks(folder, name):
 @pytest.mark.parametrize(
     ("module", "last"),
     [
-        (outline, "_load_config"),
-        (outline, "load_tokenizer"),
+        (fingerprint, "_load_config"),
+        (fingerprint, "load_tokenizer"),
         (loading, "_load_model"),
         (loading, "fingerprint"),
     ],

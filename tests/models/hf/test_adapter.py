@@ -15,9 +15,9 @@ from pytest_kbrel.models.checkpoint.spec import (
     ModelSpec,
     parse_spec,
 )
-from pytest_kbrel.models.hf import adapter as module
-from pytest_kbrel.models.hf.adapter import base_note
+from pytest_kbrel.models.hf import loading as module
 from pytest_kbrel.models.hf.backend import load
+from pytest_kbrel.models.hf.loading import base_note
 from pytest_kbrel.records import ScoreRequest
 from tests.models import tiny_checkpoints
 from tests.models.tiny_checkpoints import change_json

@@ -12,12 +12,8 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.checkpoint.checks import (
-    bos_note,
-    check_kind,
-    regex_note,
-)
-from pytest_kbrel.models.checkpoint.outline import load_tokenizer
+from pytest_kbrel.models.checkpoint.checks import bos_note, check_kind, regex_note
+from pytest_kbrel.models.checkpoint.fingerprint import load_tokenizer
 from pytest_kbrel.models.checkpoint.spec import (
     ModelSpec,
     parse_spec,

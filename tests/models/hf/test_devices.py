@@ -16,7 +16,7 @@ from pytest_kbrel.models.checkpoint.spec import (
     Placement,
     parse_spec,
 )
-from pytest_kbrel.models.hf import memory
+from pytest_kbrel.models.hf import devices
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.devices import (
     check_placement,
@@ -85,13 +85,13 @@ def test_a_batch_has_the_memory_of_the_fullest_device(monkeypatch):
     spec = ModelSpec(text="x", path="x")
     free = {"cpu": 8 * 2**30, "cuda:0": 6 * 2**30, "cuda:1": 3 * 2**30}
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
-    monkeypatch.setattr(memory, "free_bytes", lambda device: free[str(device)])
-    monkeypatch.setattr(memory, "bytes_a_token", lambda model: 1e6)
+    monkeypatch.setattr(devices, "free_bytes", lambda device: free[str(device)])
+    monkeypatch.setattr(devices, "bytes_a_token", lambda model: 1e6)
     result = [
-        memory.measure_budget(placed(device_map=device_map), spec)
+        devices.measure_budget(placed(device_map=device_map), spec)
         for device_map in ({"a": 0, "b": 1}, {"a": 1, "b": 0})
     ]
-    expected = memory.tokens_within(3 * 2**30, 1e6, memory.GPU_MOST)
+    expected = devices.tokens_within(3 * 2**30, 1e6, devices.GPU_MOST)
     assert result == [expected, expected]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_kbrel.models.vllm.engine import MOST_NAMED
+from pytest_kbrel.models.vllm.model import MOST_NAMED
 from pytest_kbrel.records import GenerateRequest, Scored, ScoreRequest
 
 SHARED = "Question: who knows? Answer: unsure.\n" * 8

@@ -15,7 +15,7 @@ from pytest_kbrel.models.registry import (
     read_spec,
 )
 from pytest_kbrel.models.vllm import VllmSpec, parse_vllm
-from pytest_kbrel.models.vllm.engine import EngineEndedError, watch
+from pytest_kbrel.models.vllm.model import EngineEndedError, watch
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from textwrap import dedent
 import openai  # noqa: F401  (in-process sessions forget new modules, and this one takes a second to load)
 import pytest
 
-from pytest_kbrel.models.cache.store import is_held
+from pytest_kbrel.store.database import is_held
 from tests.plugin.conftest import ONE, start
 from tests.plugin.served.runs import prompts, run_files, stored
 

@@ -1,1 +1,0 @@
-"""Plans (``--kb-plan``): requests, time, cost and power of a run that is not made."""
