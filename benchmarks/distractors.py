@@ -19,7 +19,7 @@ from statistics import fmean
 from pytest_kbrel.facts.answer_kinds import Kind, kind_of
 from pytest_kbrel.facts.distractors import with_alike_negatives, with_negatives
 from pytest_kbrel.facts.readers import Relations, format_of, read
-from pytest_kbrel.probes.reliability.distractors import length_ratio
+from pytest_kbrel.probes.reliability import length_ratio
 from pytest_kbrel.records import Fact, ReliabilitySettings
 
 _COUNT, _QUESTIONS, _SHOWN = 20, 20, 3
