@@ -1,6 +1,11 @@
 """Reliable KB: factuality and consistency on known and unseen knowledge.
 
 Zheng, Lapata and Pan, "How Reliable are LLMs as Knowledge Bases?", arXiv 2407.13578.
+
+The options of a multiple-choice question are the answer, three distractors and "unsure"; distractors are those of
+the fact, or a model writes them (section 2.2 and Table 8). The worked examples in front of a question are four of
+the answered ones, or two of them and two of the unanswerable ones, each time the nearest to the question that give
+nothing away (section 3.4).
 """
 
 from __future__ import annotations
@@ -9,7 +14,7 @@ import dataclasses
 import math
 import random
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pytest_kbrel.errors import ResponseError, SuiteError
 from pytest_kbrel.judges.abstention import uninformative_kind
@@ -46,10 +51,8 @@ from pytest_kbrel.records import (
     Outcome,
     ReliabilitySettings,
     Request,
-    Response,
     Shot,
     Table,
-    record,
 )
 
 COLUMNS = (
@@ -63,6 +66,17 @@ WRITTEN = ("distractors", "distractors_written")
 ALIKE = ("distractors_drawn", "distractors_alike", "distractors_length")
 # Shuffled questions cost as much as others, and a share of few is enough for a mean over the facts.
 _MOST_SHUFFLED = 4
+
+
+DISTRACTORS_SHOWN = OPTIONS - 2
+ROLE = "distractors"
+# Enough for a name of some words.
+_TOKENS_EACH = 16
+_LONGEST = 200
+_BULLET = re.compile(
+    r"^\s*(?:\(?\d{1,3}[.):]+|\(?[A-Za-z]\)|[-*•–])\s+|^\s*\d{1,3}[.):]+(?=[^\s\d])"
+)
+_QUOTES = "\"'“”‘’«»„`"
 
 
 def run(case: Case) -> ProbeRun:
@@ -85,50 +99,44 @@ class _Probe:
         self.controls = {control.fact_id: control for control in case.controls}
         self.answers = Answers()
         self.verdicts: Verdicts
-        self.distractors: Distractors
+        # The wrong options of each fact, how many of them a model wrote, and why some facts have none.
+        self.options: dict[str, tuple[str, ...]] = {}
+        self.written: dict[str, int] = {}
+        self.failures: dict[str, ResponseError] = {}
         self.offered: dict[str, list[list[str]]] = {}
+        self.alike = dict(case.alike)
         self.columns: tuple[str, ...] = COLUMNS
         if any(control.majority for control in case.controls):
             self.columns += (MAJORITY,)
         if self.settings.controls == "asked":
             self.columns += SHUFFLED
-        if self.settings.distractors_from != "facts":
+        if self.settings.writer:
             self.columns += WRITTEN
-        self.alike = dict(case.alike)
-        if self.alike and self.settings.distractors_from == "facts":
+        elif self.alike:
             self.columns += ALIKE
 
     def run(self) -> ProbeRun:
         """Ask three rounds, and two more where models judge and write distractors."""
-        facts = self.case.facts
+        facts, answers = self.case.facts, self.answers
         first = tuple(ask for fact in facts for ask in self._questions(fact))
-        self.answers.add(first, (yield first))
+        answers.add(first, (yield first))
         texts = {
             fact.id: self._answer(fact)
             for fact in facts
-            if not self.answers.failed(fact.id, "answer")
+            if not answers.failed(fact.id, "answer")
         }
         self.verdicts = yield from judged(self.case, texts)
-        asserted = {
-            name: text
-            for name, text in texts.items()
-            if _asserts(self.verdicts.get(name))
-        }
-        self.distractors = yield from distractors_for(self.case, asserted)
-        failures = self.distractors.failures
-        for fact in facts:
-            options = self.distractors.options.get(fact.id)
-            if options is None:
-                continue
-            draws = draws_for(self.case, fact)
+        asserted = [fact for fact in facts if _asserts(self.verdicts.get(fact.id))]
+        if self.settings.writer and asserted:
+            writing = tuple(self._writing(fact, texts[fact.id]) for fact in asserted)
+            answers.add(writing, (yield writing))
+        for fact in asserted:
             try:
-                self.offered[fact.id] = option_lists(
-                    fact, texts[fact.id], options, self.settings.choices, draws
-                )
+                self._offer(fact, texts[fact.id])
             except ResponseError as error:
-                failures[fact.id] = error
+                self.failures[fact.id] = error
         second = tuple(ask for fact in facts for ask in self._choices(fact))
-        self.answers.add(second, (yield second))
+        answers.add(second, (yield second))
         rows, errors = collect(facts, self._outcome)
         return ProbeResult(table=Table(columns=self.columns, rows=rows), errors=errors)
 
@@ -137,61 +145,100 @@ class _Probe:
         text = self.answers.generated(fact.id, "answer").text
         return strip_wrapping(text) or text
 
+    def _asked(self, fact: Fact) -> Iterator[tuple[str, str, list[list[str]]]]:
+        """Yield what leads the roles of asks, the question and its lists of options: the fact's and the control's."""
+        lists = self.offered.get(fact.id, [])
+        yield "", question_of(self.case, fact), lists
+        if shuffled := self._control(fact).shuffled:
+            yield "shuffled/", shuffled, lists[:_MOST_SHUFFLED]
+
     def _questions(self, fact: Fact) -> Iterator[Ask]:
         shots = shots_of(self.case, fact)
-        question = question_of(self.case, fact)
-        request = question_request(self.settings, question, shots)
-        request = with_top_tokens(self.case, request)
-        yield Ask(fact_id=fact.id, role="answer", request=request)
-        # Of unseen knowledge no answer is right, whatever the subject.
-        if fact.accepted and (shuffled := self._control(fact).shuffled):
-            request = question_request(self.settings, shuffled, shots)
-            yield Ask(fact_id=fact.id, role="shuffled/answer", request=request)
+        for lead, question, _ in self._asked(fact):
+            request = question_request(self.settings, question, shots)
+            if not lead:
+                request = with_top_tokens(self.case, request)
+            # Of unseen knowledge no answer is right, whatever the subject.
+            if not lead or fact.accepted:
+                yield Ask(fact_id=fact.id, role=f"{lead}answer", request=request)
+
+    def _writing(self, fact: Fact, answer: str) -> Ask:
+        count, question = self.settings.distractors, question_of(self.case, fact)
+        request = GenerateRequest(
+            prompt=wrong_answers(question, answer, count),
+            max_new_tokens=count * _TOKENS_EACH,
+            stop=("\nQuestion:",),
+        )
+        to = self.settings.writer
+        return Ask(fact_id=fact.id, role=ROLE, to=to, request=request)
+
+    def _offer(self, fact: Fact, answer: str) -> None:
+        """Draw the options of a fact; what a model wrote is filled up from the fact's own wrong answers."""
+        wrong = fact.negatives
+        if self.settings.writer:
+            reply = self.answers.generated(fact.id, ROLE)
+            # Where the writer was cut short, its last line is half a name.
+            text = (
+                reply.text if reply.finish == "stop" else reply.text.rpartition("\n")[0]
+            )
+            written = read_distractors(text, answer, fact.language)
+            spellings = {normalise(text) for text in written}
+            own = [one for one in wrong if normalise(one) not in spellings]
+            wrong = (*written, *own)[: self.settings.distractors]
+            self.written[fact.id] = min(len(written), self.settings.distractors)
+        self.options[fact.id] = wrong
+        draws = draws_for(self.case, fact)
+        count = self.settings.choices
+        self.offered[fact.id] = option_lists(fact, answer, wrong, count, draws)
 
     def _choices(self, fact: Fact) -> Iterator[Ask]:
-        lists, shuffled = self.offered.get(fact.id, []), self._control(fact).shuffled
-        sets = [("choice", question_of(self.case, fact), lists)]
-        if shuffled:
-            sets.append(("shuffled/choice", shuffled, lists[:_MOST_SHUFFLED]))
-        for role, question, offered in sets:
-            for number, options in enumerate(offered):
+        for lead, question, lists in self._asked(fact):
+            for number, options in enumerate(lists):
                 request = choice_request(self.settings, question, options)
-                yield Ask(fact_id=fact.id, role=f"{role}:{number}", request=request)
+                role = f"{lead}choice:{number}"
+                yield Ask(fact_id=fact.id, role=role, request=request)
 
     def _control(self, fact: Fact) -> Control:
         return self.controls.get(fact.id) or Control(fact_id=fact.id)
 
     def _outcome(self, fact: Fact) -> Outcome:
-        if fact.id in self.distractors.failures:
-            raise self.distractors.failures[fact.id]
+        if fact.id in self.failures:
+            raise self.failures[fact.id]
         response = self.answers.generated(fact.id, "answer")
         verdict = self.verdicts[fact.id]
-        lists = self.offered.get(fact.id, [])
-        picks = self._picks(fact, "choice", lists)
-        consistency = self._share_again(fact, picks)
+        asserts = _asserts(verdict)
         correct, wrong = (
-            float(_asserts(verdict) and verdict.label == name)
-            for name in ("correct", "wrong")
+            float(asserts and verdict.label == name) for name in ("correct", "wrong")
         )
+        picks = {lead: [*self._picks(fact, lead)] for lead, *_ in self._asked(fact)}
+        again = {lead: self._share_again(fact, of) for lead, of in picks.items()}
+        control, shuffled, reply = self._control(fact), again.get("shuffled/", 0.0), ""
+        if control.shuffled and fact.accepted:
+            reply = self.answers.generated(fact.id, "shuffled/answer").text
+
+        def is_right(text: str) -> float:
+            return float(judged_by_rules(self.case, fact, text).label == "correct")
+
         values = {
             "correct": correct,
             "wrong": wrong,
             "uninformative": float(verdict.label == "uninformative"),
-            "consistency_correct": correct * consistency,
-            "consistency_wrong": wrong * consistency,
-            "choices": float(len(lists)),
-            "choices_unread": float(picks.count(None)),
+            "consistency_correct": correct * again[""],
+            "consistency_wrong": wrong * again[""],
+            "choices": float(len(picks[""])),
+            "choices_unread": float(picks[""].count(None)),
             **{kind: float(verdict.rule == kind) for kind in UNINFORMATIVE},
             "unparsable": float(verdict.rule == UNPARSABLE),
-            "distractors": float(len(self.distractors.options.get(fact.id, ()))),
-            "distractors_written": float(self.distractors.written.get(fact.id, 0)),
+            "distractors": float(len(self.options.get(fact.id, ()))),
+            "distractors_written": float(self.written.get(fact.id, 0)),
             "distractors_drawn": float(fact.id in self.alike),
             "distractors_alike": self.alike.get(fact.id, 0.0),
             "distractors_length": length_ratio(fact) if fact.id in self.alike else 0.0,
-            **self._controlled(fact, correct, wrong),
-            **probability_values(
-                response, right=bool(correct), answered=_asserts(verdict)
-            ),
+            MAJORITY: is_right(control.majority),
+            "shuffled_right": is_right(reply),
+            "shuffled_correct": correct * shuffled,
+            "shuffled_wrong": wrong * shuffled,
+            **probability_values(response, right=bool(correct), answered=asserts),
         }
         # The options hold the answer, so their texts cannot be compared: what they are drawn from is.
         draws = (str(self.case.seed), *fact.negatives)
@@ -199,36 +246,14 @@ class _Probe:
         own = [values[name] for name in self.columns]
         return outcome_of(self.case, fact, response, verdict, own, digest)
 
-    def _controlled(self, fact: Fact, correct: float, wrong: float) -> dict[str, float]:
-        control = self._control(fact)
-
-        def is_right(text: str) -> float:
-            return float(judged_by_rules(self.case, fact, text).label == "correct")
-
-        values = {MAJORITY: is_right(control.majority)}
-        if self.settings.controls == "asked":
-            lists, reply = self.offered.get(fact.id, []), ""
-            if control.shuffled and fact.accepted:
-                reply = self.answers.generated(fact.id, "shuffled/answer").text
-            asked = lists[:_MOST_SHUFFLED] if control.shuffled else []
-            picks = self._picks(fact, "shuffled/choice", asked)
-            again = self._share_again(fact, picks)
-            shares = (is_right(reply), correct * again, wrong * again)
-            values |= dict(zip(SHUFFLED, shares, strict=True))
-        return values
-
-    def _picks(
-        self, fact: Fact, role: str, lists: Sequence[Sequence[str]]
-    ) -> list[str | None]:
-        """Return the option that each reply to the multiple-choice questions picks; ``None`` for none."""
-        picks, question = [], question_of(self.case, fact)
-        if role != "choice":
-            question = self._control(fact).shuffled
-        for number, options in enumerate(lists):
-            reply = self.answers.generated(fact.id, f"{role}:{number}").text
-            at = chosen_option(reply, options, question)
-            picks.append(None if at is None else options[at])
-        return picks
+    def _picks(self, fact: Fact, lead: str) -> Iterator[str | None]:
+        """Yield the option that each reply to the multiple-choice questions picks; ``None`` for none."""
+        for own, question, lists in self._asked(fact):
+            for number, options in enumerate(lists if own == lead else ()):
+                role = f"{lead}choice:{number}"
+                reply = self.answers.generated(fact.id, role).text
+                at = chosen_option(reply, options, question)
+                yield None if at is None else options[at]
 
     def _share_again(self, fact: Fact, picks: Sequence[str | None]) -> float:
         """Return the share of the picks that are the model's own answer, 0 without any."""
@@ -244,69 +269,6 @@ def _asserts(verdict: Judged | None) -> bool:
         and verdict.label != "uninformative"
         and verdict.rule != UNPARSABLE
     )
-
-
-DISTRACTORS_SHOWN = OPTIONS - 2
-ROLE = "distractors"
-# Enough for a name of some words.
-_TOKENS_EACH = 16
-_LONGEST = 200
-_BULLET = re.compile(
-    r"^\s*(?:\(?\d{1,3}[.):]+|\(?[A-Za-z]\)|[-*•–])\s+|^\s*\d{1,3}[.):]+(?=[^\s\d])"
-)
-_QUOTES = "\"'“”‘’«»„`"
-
-
-@record
-class Distractors:
-    """The wrong ``options`` of each fact, by fact id; ``failures`` say why some facts have none.
-
-    ``written`` counts those of a fact that a model wrote.
-    """
-
-    options: Mapping[str, tuple[str, ...]]
-    failures: dict[str, ResponseError]
-    written: Mapping[str, int]
-
-
-Writing = Generator[tuple[Ask, ...], tuple[Response, ...], Distractors]
-
-
-def distractors_for(case: Case, answers: Mapping[str, str]) -> Writing:
-    """Return the distractors of each fact in ``answers`` (fact id to answer).
-
-    Where the settings name a model, it writes them in one round of asks. What it writes is filled up from the
-    facts' own.
-    """
-    settings = case.settings
-    assert isinstance(settings, ReliabilitySettings)
-    facts = [fact for fact in case.facts if fact.id in answers]
-    if settings.distractors_from == "facts" or not facts:
-        return Distractors(
-            options={fact.id: fact.negatives for fact in facts}, failures={}, written={}
-        )
-    asks = tuple(_ask(case, fact, answers[fact.id], settings) for fact in facts)
-    replies = Answers()
-    replies.add(asks, (yield asks))
-    options: dict[str, tuple[str, ...]] = {}
-    failures: dict[str, ResponseError] = {}
-    counts: dict[str, int] = {}
-    for fact in facts:
-        try:
-            reply = replies.generated(fact.id, ROLE)
-            # Where the writer was cut short, its last line is half a name.
-            text = (
-                reply.text if reply.finish == "stop" else reply.text.rpartition("\n")[0]
-            )
-            written = read_distractors(text, answers[fact.id], fact.language)
-        except ResponseError as error:
-            failures[fact.id] = error
-            continue
-        spellings = {normalise(text) for text in written}
-        own = [wrong for wrong in fact.negatives if normalise(wrong) not in spellings]
-        options[fact.id] = (*written, *own)[: settings.distractors]
-        counts[fact.id] = min(len(written), settings.distractors)
-    return Distractors(options=options, failures=failures, written=counts)
 
 
 def read_distractors(reply: str, answer: str, language: str = "") -> tuple[str, ...]:
@@ -381,20 +343,6 @@ def length_ratio(fact: Fact) -> float:
     ) / len(fact.negatives)
 
 
-def _ask(case: Case, fact: Fact, answer: str, settings: ReliabilitySettings) -> Ask:
-    count = settings.distractors
-    return Ask(
-        fact_id=fact.id,
-        role=ROLE,
-        to=settings.distractors_from,
-        request=GenerateRequest(
-            prompt=wrong_answers(question_of(case, fact), answer, count),
-            max_new_tokens=count * _TOKENS_EACH,
-            stop=("\nQuestion:",),
-        ),
-    )
-
-
 # ``similar(questions, examples)``: one row a question, one number an example, the higher the more alike.
 Similar = Callable[[Sequence[str], Sequence[str]], Iterable[Sequence[float]]]
 # What an encoder computes differs in the last digits with the texts beside it.
@@ -425,11 +373,11 @@ def with_shots(case: Case, similar: Similar) -> Case:
     rows = similar(questions, [shot.question for shot in shots])
     chosen = []
     for fact, question, row in zip(case.facts, questions, rows, strict=True):
-        names = _Names(fact, question)
+        gives_away = _test_of(fact, question)
         ranked = sorted(
             (-round(float(row[index]), DIGITS), index)
             for index, example in enumerate(examples)
-            if not names.given_away(*example)
+            if not gives_away(*example)
         )
         nearest = _nearest(case, fact, [shots[index] for _, index in ranked])
         chosen.append((fact.id, nearest))
@@ -444,12 +392,7 @@ def shots_in(case: Case, requests: Mapping[str, Request]) -> Case | None:
     settings = case.settings
     assert isinstance(settings, ReliabilitySettings)
     around = template_of(settings)
-    texts: dict[str, Shot] = {}
-    turns: dict[tuple[str, str], Shot] = {}
-    for shot in case.repository:
-        ((question, answer),) = _shown([shot])
-        texts[around.example(question, answer)] = shot
-        turns[around.question(question), answer] = shot
+    texts = {around.example(*_shown([of])[0]): of for of in case.repository}
     # An example may be the beginning of another.
     longest_first = sorted(texts, key=lambda text: (-len(text), text))
     chosen = []
@@ -458,10 +401,8 @@ def shots_in(case: Case, requests: Mapping[str, Request]) -> Case | None:
         if request is None:
             return None
         shots: list[Shot] = []
-        for number, (asked, answer) in enumerate(request.turns):
-            bare = asked if number else asked.removeprefix(around.lead)
-            shots += [turns[bare, answer]] if (bare, answer) in turns else []
-        rest = request.prompt.removeprefix(around.lead)
+        turns = (around.answered(*turn) for turn in request.turns)
+        rest = "".join([*turns, request.prompt]).removeprefix(around.lead)
         while text := next(filter(rest.startswith, longest_first), ""):
             shots.append(texts[text])
             rest = rest.removeprefix(text)
@@ -514,31 +455,31 @@ def _nearest(case: Case, fact: Fact, ranked: Sequence[Shot]) -> tuple[Shot, ...]
     return tuple(chosen)
 
 
-class _Names:
-    """The question, subject and right answers of one fact, as they are looked for in examples."""
+def _test_of(fact: Fact, question: str) -> Callable[[str, str, str], bool]:
+    """Return the test whether an example gives the answer to a fact away.
 
-    def __init__(self, fact: Fact, question: str) -> None:
-        self.question, self.subject = _spelt(question), _spelt(fact.subject)
-        # An emoji by itself has no spelling, and would be found in every example without an answer.
-        self.answers = [spelt for answer in fact.accepted if (spelt := _spelt(answer))]
+    It does if it is the question itself, about its subject, or names subject and answer.
+    Where the question is all there is of the subject, an example with the same answer may be the same
+    question in other words. The test takes question, answer and subject; the texts stand between blanks, in one
+    spelling.
+    """
+    asked, about = _spelt(question), _spelt(fact.subject)
+    # An emoji by itself has no spelling, and would be found in every example without an answer.
+    right = [spelt for answer in fact.accepted if (spelt := _spelt(answer))]
 
-    def given_away(self, question: str, answer: str, subject: str) -> bool:
-        """Return True if an example is the question itself, about its subject, or names subject and answer.
-
-        Where the question is all there is of the subject, an example with the same answer may be the same
-        question in other words. The texts stand between blanks, in one spelling.
-        """
-        if self.question and question.strip() == self.question:
+    def gives_away(question: str, answer: str, subject: str) -> bool:
+        if asked and question.strip() == asked:
             return True
-        if not self.subject:
+        if not about:
             return False
-        if self.subject == self.question:
-            return answer.strip() in self.answers
-        if subject == self.subject or f" {self.subject} " in question:
+        if about == asked:
+            return answer.strip() in right
+        if subject == about or f" {about} " in question:
             return True
-        return f" {self.subject} " in answer and any(
-            f" {right} " in question for right in self.answers
-        )
+        named = f" {about} " in answer
+        return named and any(f" {one} " in question for one in right)
+
+    return gives_away
 
 
 def _spelt(text: str) -> str:
