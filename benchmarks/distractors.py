@@ -19,7 +19,7 @@ from statistics import fmean
 from pytest_kbrel.facts.answer_kinds import Kind, kind_of
 from pytest_kbrel.facts.distractors import with_alike_negatives, with_negatives
 from pytest_kbrel.facts.readers import Relations, format_of, read
-from pytest_kbrel.probes.reliability.distractors import length_ratio
+from pytest_kbrel.probes.reliability import length_ratio
 from pytest_kbrel.records import Fact, ReliabilitySettings
 
 _COUNT, _QUESTIONS, _SHOWN = 20, 20, 3
@@ -47,16 +47,18 @@ def main() -> None:
     settings = ReliabilitySettings(
         distractors=_COUNT, choices=_QUESTIONS, distractors_from="openai/writer"
     )
-    drawn = with_alike_negatives(facts, facts, relations, settings, given.seed)
+    drawn, drawn_alike = with_alike_negatives(
+        facts, facts, relations, settings, given.seed
+    )
     seconds = (between - started, time.perf_counter() - between)
     kinds: dict[str, set[Kind]] = {}
     for fact in facts:
         kinds.setdefault(str(fact.object).casefold(), set()).add(kind(fact))
     print(
-        f"{len(facts)} facts, {len(drawn.alike)} of them in a relation of answers of any kind"
+        f"{len(facts)} facts, {len(drawn_alike)} of them in a relation of answers of any kind"
     )
     for name, distracted, took in zip(
-        ("by lot", "by kind"), (by_lot, drawn.facts), seconds, strict=True
+        ("by lot", "by kind"), (by_lot, drawn), seconds, strict=True
     ):
         shares = [shares_of(fact, kinds) for fact in distracted if fact.negatives]
         alike, same_noun = (fmean(part) for part in zip(*shares, strict=True))
@@ -65,7 +67,7 @@ def main() -> None:
             f"{name}: {alike:.3f} of the same kind, {same_noun:.3f} asked for by the same noun, "
             f"length ratio {ratio:.3f}, {took:.1f} s"
         )
-    few = sum(part < 1 for _, part in drawn.alike)
+    few = sum(part < 1 for _, part in drawn_alike)
     print(f"facts with too few of their kind: {few}")
     shown = random.Random(given.seed).sample(
         range(len(facts)), min(given.show, len(facts))
@@ -74,9 +76,7 @@ def main() -> None:
         print(
             f"\n{facts[index].question} = {facts[index].object} [{kind(facts[index]).sort}]"
         )
-        print(
-            f"  by lot:  {first(by_lot[index])}\n  by kind: {first(drawn.facts[index])}"
-        )
+        print(f"  by lot:  {first(by_lot[index])}\n  by kind: {first(drawn[index])}")
 
 
 def kind(fact: Fact) -> Kind:

@@ -25,7 +25,7 @@ from pytest_kbrel.facts.readers.own import read_jsonl
 from pytest_kbrel.judges.rules import judge
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.probes.monitor.cells import answer_text
+from pytest_kbrel.probes.monitor import answer_text
 from pytest_kbrel.probes.prompts import LEAD_QUESTION, fill, template, with_context
 from pytest_kbrel.records import (
     ANSWER_CUE,

@@ -47,7 +47,7 @@ class Retrieval:
         if not sum(case.settings.shown):
             return case
         from pytest_kbrel.metrics.text import cosine, tfidf_cosine
-        from pytest_kbrel.probes.reliability.shots import with_shots
+        from pytest_kbrel.probes.reliability import with_shots
 
         if not case.settings.encoder:
             return with_shots(case, tfidf_cosine)
@@ -77,7 +77,7 @@ class Retrieval:
         if not spare:
             return case
         from pytest_kbrel.metrics.text import cosine
-        from pytest_kbrel.probes.reliability.shots import DIGITS
+        from pytest_kbrel.probes.reliability import DIGITS
 
         encoder = self._encoder(case)
         # All texts at once, not in a call for each fact.

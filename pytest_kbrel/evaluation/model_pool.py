@@ -365,7 +365,7 @@ class ModelPool:
         """
         if self.run is None or not (case.settings.encoder and sum(case.settings.shown)):
             return None
-        from pytest_kbrel.probes.reliability.shots import shots_in
+        from pytest_kbrel.probes.reliability import shots_in
 
         self._load()
         nodeid = f"{case.suite}::{case.id}"

@@ -11,7 +11,7 @@ from pytest_kbrel.metrics.text import tfidf_cosine
 from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.probes import chunks_of, drive, open_case, part_of
 from pytest_kbrel.probes.prompts import UNSURE
-from pytest_kbrel.probes.reliability.shots import with_shots
+from pytest_kbrel.probes.reliability import with_shots
 from pytest_kbrel.probes.wordings import wording_of
 from pytest_kbrel.records import (
     Ask,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.answer_kinds import Kind, kind_of
@@ -43,8 +44,11 @@ def with_negatives(
     ``count``. A draw depends on seed, fact id and candidate only: a larger count extends a smaller one's
     list, and a new fact in the pool disturbs few lists.
     """
-    index = _Index(facts, pool)
-    return tuple(_filled(fact, index, count, seed) for fact in facts)
+    objects = _by_relation(facts, pool)
+    return tuple(
+        _with(fact, fact.negatives or objects[fact.relation].drawn(fact, seed), count)
+        for fact in facts
+    )
 
 
 def with_alike_negatives(
@@ -66,51 +70,34 @@ def with_alike_negatives(
     count, questions = settings.distractors, settings.choices
     at_least = 0 if settings.writer else FEWEST
     most = count * (SPARE if settings.encoder and not settings.writer else 1)
-    mixed: dict[str, _Kinds] = {}
-    for name in {fact.relation for fact in facts if not fact.negatives}:
-        others = [other for other in pool if other.relation == name]
-        if is_mixed(relations.get(name), others):
-            mixed[name] = _Kinds(others)
-    index = _Index(facts, pool)
+    objects = _by_relation(facts, pool)
+    kinds = {
+        name: _Kinds(of.facts)
+        for name, of in objects.items()
+        if is_mixed(relations.get(name), of.facts)
+    }
     # One of them may be what the model answers.
     sets = next(n for n in range(4, questions + 5) if math.comb(n - 1, 3) >= questions)
     enough = max(at_least, min(sets, count))
-
-    def drawn(fact: Fact, kinds: _Kinds) -> tuple[list[str], int]:
-        """Return up to ``most`` where ``enough`` are of its kind, else up to ``count``, and how many are."""
-        spelling = index.spelling[fact.relation]
-        wrong = spelling.keys() - index.right(fact)
-        own = kinds.of(fact)
-        closest = kinds.closest[own.closest] & wrong
-        same = kinds.by_sort[own.sort] & wrong - closest
-        parts = [closest, same, wrong - closest - same]
-        # The fewest of these groups that make enough; of all three no more than are asked for.
-        used = 1 if len(closest) >= enough else 2
-        if len(closest) + len(same) < enough:
-            used = 3
-        texts = [
-            text
-            for part in parts[:used]
-            for text in sorted(
-                (spelling[name] for name in part),
-                key=lambda text: (
-                    _length_class(fact.object, text),
-                    _rank(fact, text, seed),
-                ),
-            )
-        ][: count if used == 3 else most]
-        return texts, min(sum(map(len, parts[: min(used, 2)])), len(texts))
-
     made: list[Fact] = []
     alike: list[tuple[str, float]] = []
     for fact in facts:
-        if fact.negatives or fact.relation not in mixed:
-            made.append(_filled(fact, index, count, seed))
+        mixed = kinds.get(fact.relation)
+        if fact.negatives or mixed is None:
+            drawn = fact.negatives or objects[fact.relation].drawn(fact, seed)
+            made.append(_with(fact, drawn, count))
         else:
-            texts, same = drawn(fact, mixed[fact.relation])
-            made.append(dataclasses.replace(fact, negatives=tuple(texts)))
-            if texts and mixed[fact.relation].of(fact).sort != "unknown":
-                alike.append((fact.id, same / len(texts)))
+            kind, others = mixed.of(fact), objects[fact.relation]
+            groups = mixed.nearest_first(kind, others.wrong_answers_of(fact))
+            sizes = itertools.accumulate(map(len, groups))
+            # The fewest of these groups that make enough; of all three no more than are asked for.
+            used = next((n for n, size in enumerate(sizes, 1) if size >= enough), 3)
+            chosen = others.drawn(fact, seed, groups[:used], by_length=True)
+            made.append(_with(fact, chosen, count if used == 3 else most))
+            texts = made[-1].negatives
+            if texts and kind.sort != "unknown":
+                same = sum(map(len, groups[: min(used, 2)]))
+                alike.append((fact.id, min(same / len(texts), 1.0)))
         if len(made[-1].negatives) < at_least:
             raise _too_few(fact, len(made[-1].negatives), at_least)
     return tuple(made), tuple(alike)
@@ -142,12 +129,11 @@ def fewest_negatives(facts: Sequence[Fact], pool: Sequence[Fact]) -> int:
     MONITOR divides by the number of interfering contexts, so all facts of a slice must have equally many.
     Raises ``SuiteError`` naming the first fact that has none.
     """
-    index = _Index(facts, pool)
+    objects = _by_relation(facts, pool)
     counts = []
     for fact in facts:
         counts.append(
-            len(fact.negatives)
-            or len(index.spelling[fact.relation]) - len(index.right(fact))
+            len(fact.negatives or objects[fact.relation].wrong_answers_of(fact))
         )
         if not counts[-1]:
             raise _too_few(fact, 0, 1)
@@ -159,16 +145,8 @@ def is_spelt(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
-def _filled(fact: Fact, index: _Index, count: int, seed: int) -> Fact:
-    drawn = fact.negatives
-    if not drawn:
-        candidates = index.candidates(fact)
-        drawn = tuple(sorted(candidates, key=lambda text: _rank(fact, text, seed)))
-    return dataclasses.replace(fact, negatives=drawn[:count])
-
-
-def _rank(fact: Fact, text: str, seed: int) -> bytes:
-    return hashlib.sha256(f"{seed}\0{fact.id}\0{text}".encode()).digest()
+def _with(fact: Fact, negatives: Sequence[str], count: int) -> Fact:
+    return dataclasses.replace(fact, negatives=tuple(negatives[:count]))
 
 
 def _length_class(answer: str | None, text: str) -> int:
@@ -187,57 +165,68 @@ def _too_few(fact: Fact, number: int, at_least: int) -> SuiteError:
     )
 
 
-class _Index:
-    """Index of the objects of a pool by relation, with all names of each.
+def _by_relation(facts: Sequence[Fact], pool: Sequence[Fact]) -> dict[str, _Objects]:
+    """Return the objects of the relations of ``facts``, but where all bring their negatives."""
+    groups: dict[str, list[Fact]] = {
+        fact.relation: [] for fact in facts if not fact.negatives
+    }
+    for fact in pool:
+        if fact.object is not None and fact.relation in groups:
+            groups[fact.relation].append(fact)
+    return {name: _Objects(of) for name, of in groups.items()}
 
-    It is empty where all ``facts`` bring their negatives: a dataset of that kind has thousands.
-    """
 
-    def __init__(self, facts: Sequence[Fact], pool: Sequence[Fact]) -> None:
-        self.spelling: dict[str, dict[str, str]] = defaultdict(dict)
-        self.bearers: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self.answers: dict[tuple[str, str], set[str]] = defaultdict(set)
-        if all(fact.negatives for fact in facts):
-            return
-        for fact in pool:
-            if fact.object is None:
-                continue
-            folded = fact.object.casefold()
-            spelt = is_spelt(fact.object)
-            if spelt:
-                spelling = self.spelling[fact.relation]
+class _Objects:
+    """The objects of one relation, case apart, with all names of each."""
+
+    def __init__(self, facts: Sequence[Fact]) -> None:
+        self.facts = facts
+        self.spelling: dict[str, str] = {}
+        self.bearers: dict[str, set[str]] = defaultdict(set)
+        self.answers: dict[str, set[str]] = defaultdict(set)
+        for fact in facts:
+            text, *_ = names = fact.accepted
+            folded = text.casefold()
+            self.answers[fact.subject.casefold()].update(map(str.casefold, names))
+            if is_spelt(text):
                 # Of several spellings the least one, so that the order of the pool does not matter.
-                spelling[folded] = min(fact.object, spelling.get(folded, fact.object))
-            answers = self.answers[fact.relation, fact.subject.casefold()]
-            for name in fact.accepted:
-                answers.add(name.casefold())
-                if spelt:
-                    self.bearers[fact.relation, name.casefold()].add(folded)
+                self.spelling[folded] = min(text, self.spelling.get(folded, text))
+                for name in names:
+                    self.bearers[name.casefold()].add(folded)
 
-    def right(self, fact: Fact) -> set[str]:
-        """Return the objects that answer the fact by one of their names."""
-        names = {answer.casefold() for answer in fact.accepted}
-        names |= self.answers[fact.relation, fact.subject.casefold()]
-        bearers = {
-            folded for name in names for folded in self.bearers[fact.relation, name]
+    def wrong_answers_of(self, fact: Fact) -> set[str]:
+        """Return the objects, in small letters, that answer the fact by none of their names."""
+        names = {*map(str.casefold, fact.accepted)}
+        names |= self.answers[fact.subject.casefold()]
+        wrong = self.spelling.keys() - {
+            folded for name in names for folded in self.bearers[name]
         }
         if fact.answer_range is not None:
             low, high = fact.answer_range
-            for folded in self.spelling[fact.relation]:
+            for folded in [*wrong]:
                 digits = _FIGURES.search(folded)
-                if (
-                    digits is not None
-                    and low <= float(digits[0].replace(",", "")) <= high
-                ):
-                    bearers.add(folded)
-        return bearers
+                if digits and low <= float(digits[0].replace(",", "")) <= high:
+                    wrong.remove(folded)
+        return wrong
 
-    def candidates(self, fact: Fact) -> list[str]:
-        right = self.right(fact)
+    def drawn(
+        self,
+        fact: Fact,
+        seed: int,
+        groups: Sequence[Collection[str]] = (),
+        *,
+        by_length: bool = False,
+    ) -> list[str]:
+        """Return wrong answers in the order of their draw: all there are, or ``groups`` of them in turn."""
+
+        def rank(text: str) -> tuple[int, bytes]:
+            digest = hashlib.sha256(f"{seed}\0{fact.id}\0{text}".encode()).digest()
+            return by_length and _length_class(fact.object, text), digest
+
         return [
             text
-            for folded, text in self.spelling[fact.relation].items()
-            if folded not in right
+            for group in groups or [self.wrong_answers_of(fact)]
+            for text in sorted((self.spelling[name] for name in group), key=rank)
         ]
 
 
@@ -245,18 +234,21 @@ class _Kinds:
     """Index of the objects of one relation by kind, case apart; an object may be of several kinds."""
 
     def __init__(self, facts: Sequence[Fact]) -> None:
-        objects = [fact.object for fact in facts if fact.object is not None]
-        self._cased = any(text != text.casefold() for text in objects)
-        self.closest: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self.by_sort: dict[str, set[str]] = defaultdict(set)
+        self._cased = any(fact.object != str(fact.object).casefold() for fact in facts)
+        self._names: dict[object, set[str]] = defaultdict(set)
         for fact in facts:
-            if fact.object is not None:
-                kind, folded = self.of(fact), fact.object.casefold()
-                self.closest[kind.closest].add(folded)
-                self.by_sort[kind.sort].add(folded)
+            kind = self.of(fact)
+            for key in (kind.closest, kind.sort):
+                self._names[key].add(str(fact.object).casefold())
 
     def of(self, fact: Fact) -> Kind:
         """Return the kind of a fact's object, or of the answer it would have."""
         return kind_of(
             fact.object, fact.question or "", fact.answer_type, cased=self._cased
         )
+
+    def nearest_first(self, kind: Kind, wrong: set[str]) -> list[set[str]]:
+        """Return wrong answers in three groups: asked for by the same word, of the same sort, and others."""
+        closest = self._names[kind.closest] & wrong
+        same = self._names[kind.sort] & wrong - closest
+        return [closest, same, wrong - closest - same]

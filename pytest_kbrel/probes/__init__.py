@@ -15,7 +15,7 @@ from pytest_kbrel.probes.base import (
     with_columns,
     without_missing,
 )
-from pytest_kbrel.probes.monitor.cells import with_equal_negatives
+from pytest_kbrel.probes.monitor import with_equal_negatives
 from pytest_kbrel.probes.wordings import count_of, run_wordings
 from pytest_kbrel.records import (
     Ask,
@@ -79,7 +79,7 @@ def chunks_of(case: Case) -> Iterator[Case]:
 
     No probe compares facts: asked in chunks or at once, a case has the same outcomes. Raises ``SuiteError``
     for a case of MONITOR that is too large for one chunk, as
-    :func:`~pytest_kbrel.probes.monitor.cells.grid_of` does.
+    :func:`~pytest_kbrel.probes.monitor.grid_of` does.
     """
     size = chunk_size(case)
     if len(case.facts) > size:

@@ -98,10 +98,14 @@ class Template:
 
     def example(self, question: str, answer: str, options: str = "") -> str:
         """Return an example in the text of a prompt, with what parts it from the next."""
+        return self.answered(self.question(question, options), answer)
+
+    def answered(self, asked: str, answer: str) -> str:
+        """Return a question as it is put with its answer, as :meth:`example` does."""
         # Where nothing leads an answer, it would read on from the question.
         is_bare = not self.cue and self.block.endswith((QUESTION, OPTIONS))
         parted = "\n" if is_bare else " "
-        return f"{self.question(question, options)}{parted}{answer}{self.gap}"
+        return f"{asked}{parted}{answer}{self.gap}"
 
     def in_text(
         self, question: str, examples: Examples | SolvedChoices = (), options: str = ""

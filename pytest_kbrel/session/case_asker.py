@@ -131,7 +131,7 @@ class CaseAsker:
             with_moved_facts,
         )
         from pytest_kbrel.probes import part_of, whole_result
-        from pytest_kbrel.probes.monitor.cells import prompt_in
+        from pytest_kbrel.probes.monitor import prompt_in
 
         facts = {fact.id: fact for fact in case.facts}
 

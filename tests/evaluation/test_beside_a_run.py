@@ -136,7 +136,7 @@ def test_an_encoder_is_opened_once_for_each_folder(
 
     monkeypatch.setattr(embedding, "Encoder", open_encoder)
     monkeypatch.setattr(
-        "pytest_kbrel.probes.reliability.shots.with_shots",
+        "pytest_kbrel.probes.reliability.with_shots",
         lambda case, by: similar.append(by) or case,
     )
     actual = Retrieval(tmp_path, ARGS)

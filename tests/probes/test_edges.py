@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.probes.reliability.shots import with_shots
+from pytest_kbrel.probes.reliability import with_shots
 from pytest_kbrel.records import (
     ReliabilitySettings,
     Shot,

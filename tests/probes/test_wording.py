@@ -12,7 +12,7 @@ import pytest
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.probes import prompts, run_case
-from pytest_kbrel.probes.reliability.shots import shots_in
+from pytest_kbrel.probes.reliability import shots_in
 from pytest_kbrel.records import (
     GenerateRequest,
     HeadToTailSettings,

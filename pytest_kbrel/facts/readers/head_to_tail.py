@@ -18,7 +18,7 @@ from pytest_kbrel.facts.readers.base import (
     rows,
     with_answers,
 )
-from pytest_kbrel.facts.readers.streams import Element, elements
+from pytest_kbrel.facts.readers.streams import elements
 from pytest_kbrel.records import BUCKETS
 
 FORM = 'a Head-to-Tail file is {"head": [[entity, template, question, answer], ...], "torso": ..., "tail": ...}'
@@ -39,8 +39,9 @@ def read_head_to_tail(path: Path, relations: Relations) -> Iterator[Row]:
     """
     names: dict[str, str] = {}
 
-    def fact(element: Element) -> Mapping[str, Any]:
-        value = json_value(element.text, FORM)
+    def fact(member: tuple[str, str]) -> Mapping[str, Any]:
+        bucket, text = member
+        value = json_value(text, FORM)
         if not isinstance(value, list) or len(value) != 4:
             raise ValueError(
                 f"a row must be [entity, template, question, answer], found {describe(value)}"
@@ -53,23 +54,21 @@ def read_head_to_tail(path: Path, relations: Relations) -> Iterator[Row]:
             "relation": names[template],
             "subject": subject,
             "question": clean("question", value[2]),
-            "bucket": element.key,
+            "bucket": bucket,
             **with_answers("answer", value[3]),
         }
 
     return rows(path, _numbered(path), fact, dataset="head-to-tail")
 
 
-def _numbered(path: Path) -> Iterator[tuple[int, Element | SuiteError]]:
-    for element in elements(path, FORM):
-        if element.key not in BUCKETS:
-            message = (
-                unknown("bucket", element.key, BUCKETS)
-                if element.key
-                else f"found a list; {FORM}"
-            )
-            raise SuiteError(message, path, element.line)
-        yield element.line, element
+def _numbered(path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
+    for line, bucket, text in elements(path, FORM):
+        if bucket not in BUCKETS:
+            fault = f"found a list; {FORM}"
+            if bucket:
+                fault = unknown("bucket", bucket, BUCKETS)
+            raise SuiteError(fault, path, line)
+        yield line, (bucket, text)
 
 
 def _subject(entity: Any) -> str:

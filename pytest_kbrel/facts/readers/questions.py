@@ -127,8 +127,8 @@ def _questions(path: Path) -> Iterator[Piece]:
         source = json_rows(path, QA_FORM)
     else:
         source = (
-            (one.line, json_object(one.text, QA_FORM, path, one.line))
-            for one in elements(path, QA_FORM)
+            (line, json_object(text, QA_FORM, path, line))
+            for line, _, text in elements(path, QA_FORM)
         )
     for line, value in source:
         try:

@@ -17,7 +17,6 @@ from pytest_kbrel.facts.located import (
     require_keys,
     unknown,
 )
-from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import DEEPEST, LINE, MIB, lines, size
 
 
@@ -148,118 +147,81 @@ def parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 # A document of more is read as JSON Lines, which may be of any size.
 _LARGEST = 512 * MIB
-_SPACE = re.compile(r"[ \t\r\n]*+")
+_MARK = re.compile(r"[ \t\r\n]*+([\[\]{}:,]?)")
 # Where values end, and no more: the texts are parsed by who reads them.
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, strict=False)
 
 
-@record
-class Element:
-    """One member of an array: its JSON text, the line on which it begins, and the key of the array.
-
-    ``key`` is empty where the array is the whole document.
-    """
-
-    key: str
-    line: int
-    text: str
-
-
-def elements(path: Path, form: str) -> Iterator[Element]:
+def elements(path: Path, form: str) -> Iterator[tuple[int, str, str]]:
     """Yield the members of a document that is an array, or of all arrays in a document that is an object.
 
-    Members of the object that are no arrays are passed over. Of the document the text is held, of its values
-    one at a time. ``form`` words what the file should look like. Raises ``SuiteError`` with the line where
-    the document is broken.
+    Of each the line on which it begins, the key of the array, empty where that is the whole document, and its
+    JSON text. Members of the object that are no arrays are passed over. Of the document the text is held, of
+    its values one at a time. ``form`` words what the file should look like. Raises ``SuiteError`` with the
+    line where the document is broken.
     """
-    scanner = _Scanner(path, form)
-    opening = scanner.next_mark()
-    if opening == "[":
-        yield from scanner.array("")
-    elif opening == "{":
-        yield from scanner.members()
-    else:
-        raise scanner.error(f"found {opening!r}" if opening else "the file is empty")
-    if rest := scanner.peek():
-        raise scanner.error(f"found {rest!r} behind the end of the document")
+    text, at, line = read_text(path, _LARGEST), 0, 1
 
+    def error(fault: str) -> SuiteError:
+        return SuiteError(f"not JSON: {fault}; {form}", path, line)
 
-class _Scanner:
-    """A place in the text of a document, which moves on."""
-
-    def __init__(self, path: Path, form: str) -> None:
-        self.path, self.form = path, form
-        self.text = read_text(path, _LARGEST)
-        self.offset, self.line = 0, 1
-
-    def error(self, fault: str) -> SuiteError:
-        return SuiteError(f"not JSON: {fault}; {self.form}", self.path, self.line)
-
-    def pass_to(self, offset: int) -> str:
-        """Move on to an offset and return what lies between, counting its lines."""
-        passed = self.text[self.offset : offset]
-        self.line += passed.count("\n")
-        self.offset = offset
+    def pass_to(end: int) -> str:
+        nonlocal at, line
+        passed, at = text[at:end], end
+        line += passed.count("\n")
         return passed
 
-    def peek(self) -> str:
-        """Return the next character that is no space without taking it, ``""`` at the end."""
-        blank = _SPACE.match(self.text, self.offset)
-        assert blank is not None
-        self.pass_to(blank.end())
-        return self.text[self.offset : self.offset + 1]
+    def take(marks: str = "") -> str:
+        """Pass white space, and behind it one of the marks, which is returned; empty where none is there."""
+        mark = _MARK.match(text, at)
+        assert mark is not None
+        taken = mark[1] if mark[1] and mark[1] in marks else ""
+        pass_to(mark.start(1) + len(taken))
+        return taken
 
-    def next_mark(self) -> str:
-        char = self.peek()
-        self.pass_to(self.offset + len(char))
-        return char
-
-    def places(self, closing: str) -> Iterator[None]:
-        """Stop at each member of a list or object whose bracket has been taken."""
-        if self.peek() == closing:
-            self.next_mark()
-            return
-        mark = ","
-        while mark == ",":
-            yield
-            mark = self.next_mark()
-        if mark != closing:
-            shown = repr(mark) if mark else "the end of the file"
-            raise self.error(f"found {shown}; allowed: ',' or {closing!r}")
-
-    def array(self, key: str) -> Iterator[Element]:
-        """Yield the members of an array whose bracket has been taken."""
-        for _ in self.places("]"):
-            self.peek()
-            line = self.line
-            yield Element(key=key, line=line, text=self.value())
-
-    def members(self) -> Iterator[Element]:
-        """Yield the members of all arrays of an object whose brace has been taken."""
-        for _ in self.places("}"):
-            if self.peek() != '"':
-                raise self.error("a key in quotes is missing")
-            key = self.value()[1:-1]
-            if self.next_mark() != ":":
-                raise self.error(f"no ':' after the key {key!r}")
-            if self.peek() == "[":
-                self.next_mark()
-                yield from self.array(key)
-            else:
-                self.value()
-
-    def value(self) -> str:
-        """Take one value and return its text."""
-        self.peek()
+    def value() -> str:
         try:
-            end = _DECODER.raw_decode(self.text, self.offset)[1]
-        except json.JSONDecodeError as error:
-            raise self.error(error.msg) from None
+            end = _DECODER.raw_decode(text, at)[1]
+        except json.JSONDecodeError as fault:
+            raise error(fault.msg) from None
         except RecursionError:
-            raise self.error(f"nested more than {DEEPEST} levels deep") from None
-        if end - self.offset > LINE:
+            raise error(f"nested more than {DEEPEST} levels deep") from None
+        if end - at > LINE:
             most = size(LINE)
-            raise self.error(
-                f"one value is longer than {most}; allowed: at most {most}"
-            )
-        return self.pass_to(end)
+            raise error(f"one value is longer than {most}; allowed: at most {most}")
+        return pass_to(end)
+
+    def places(closing: str) -> Iterator[None]:
+        """Stop at each member of a list or object whose bracket has been taken."""
+        mark = take(closing) or ","
+        while mark == ",":
+            take()
+            yield
+            mark = take("," + closing)
+        if not mark:
+            shown = repr(text[at]) if at < len(text) else "the end of the file"
+            raise error(f"found {shown}; allowed: ',' or {closing!r}")
+
+    def array(key: str) -> Iterator[tuple[int, str, str]]:
+        for _ in places("]"):
+            yield line, key, value()
+
+    opening = take("[{")
+    if opening == "[":
+        yield from array("")
+    elif opening:
+        for _ in places("}"):
+            if text[at : at + 1] != '"':
+                raise error("a key in quotes is missing")
+            key = value()[1:-1]
+            if not take(":"):
+                raise error(f"no ':' after the key {key!r}")
+            if take("["):
+                yield from array(key)
+            else:
+                value()
+    else:
+        raise error(f"found {text[at]!r}" if at < len(text) else "the file is empty")
+    take()
+    if at < len(text):
+        raise error(f"found {text[at]!r} behind the end of the document")

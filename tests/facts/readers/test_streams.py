@@ -115,9 +115,7 @@ def test_it_finds_what_json_finds(
     path.write_bytes(
         json.dumps(document, indent=indent, ensure_ascii=ascii_only).encode()
     )
-    result = [
-        (element.key, json.loads(element.text)) for element in elements(path, "form")
-    ]
+    result = [(key, json.loads(text)) for _, key, text in elements(path, "form")]
     assert result == [
         (json.dumps(k, ensure_ascii=ascii_only)[1:-1], v) for k, v in members(document)
     ]

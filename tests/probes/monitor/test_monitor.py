@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.probes.monitor.cells import prompt_in
+from pytest_kbrel.probes.monitor import prompt_in
 from pytest_kbrel.records import Failed, Generated, MonitorSettings, ScoreRequest, Step
 from tests.probes.conftest import CAPITAL, FRANCE, NORWAY, Oracle, make_case
 

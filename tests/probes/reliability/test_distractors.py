@@ -7,7 +7,7 @@ import pytest
 
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.probes.reliability.distractors import read_distractors
+from pytest_kbrel.probes.reliability import read_distractors
 from pytest_kbrel.records import Failed, ReliabilitySettings
 from tests.metrics import value_of
 from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case

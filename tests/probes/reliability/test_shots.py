@@ -7,7 +7,7 @@ import pytest
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.metrics.text import tfidf_cosine
 from pytest_kbrel.probes import run_case
-from pytest_kbrel.probes.reliability.shots import with_shots
+from pytest_kbrel.probes.reliability import with_shots
 from pytest_kbrel.records import Case, Fact, ReliabilitySettings, Shot
 from tests.probes.conftest import FRANCE, Oracle, make_case
 
