@@ -64,7 +64,7 @@ def answered(request, tokenizers):
 
     def answer(reply, prompt=PROMPT, *, marks=THINK, most=200, longest=None, **options):
         writer = Writer(tokenizer, prompt, reply)
-        answers = Endings(tokenizer, len(tokenizer), (EOS,))
+        answers = Endings(tokenizer, (EOS,))
         thinker = Thinker(writer.write, marks, answers, most=most, longest=longest)
         asked = GenerateRequest(
             prompt="", **{"max_new_tokens": 20, "stop": ("\n",), **options}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, Literal
 
 from transformers import GenerationConfig
@@ -51,7 +50,6 @@ class Endings:
     def __init__(
         self,
         tokenizer: Any,
-        vocabulary: int,
         eos_ids: Sequence[int],
         *,
         special: bool = False,
@@ -59,12 +57,12 @@ class Endings:
         self.tokenizer = tokenizer
         self.eos_ids = tuple(eos_ids)
         self._special = special
-        self._vocabulary = vocabulary
-        self._last_tokens: dict[str, frozenset[int] | None] = {}
+        # A model writes few different tokens of its vocabulary: each is decoded when it is met.
+        self._decoded: dict[int, str] = {}
 
     def with_ends(self, eos_ids: Sequence[int], *, special: bool) -> Endings:
         """Return the endings of other texts by the same tokenizer."""
-        return Endings(self.tokenizer, self._vocabulary, eos_ids, special=special)
+        return Endings(self.tokenizer, eos_ids, special=special)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of token ids, spaces untouched."""
@@ -81,15 +79,12 @@ class Endings:
         Tokens show a last character in ASCII that tokenizers do not strip: the bytes of another may be spread
         over tokens.
         """
-        if stop not in self._last_tokens:
-            last = stop[-1:]
-            self._last_tokens[stop] = (
-                frozenset(n for n, piece in enumerate(self._pieces) if last in piece)
-                if last.isascii() and last not in ("", " ")
-                else None
-            )
-        able = self._last_tokens[stop]
-        return able is None or token in able
+        last = stop[-1:]
+        if not last.isascii() or last in ("", " "):
+            return True
+        if token not in self._decoded:
+            self._decoded[token] = self.decode([token])
+        return last in self._decoded[token]
 
     def stops(self, ids: Sequence[int], stops: Sequence[str]) -> bool:
         """Return True if one of the stop strings is in the text of ``ids``, the last of which is new."""
@@ -156,12 +151,6 @@ class Endings:
         return self.decode([token]) or str(
             self.tokenizer.convert_ids_to_tokens(token) or f"<{token}>"
         )
-
-    @cached_property
-    def _pieces(self) -> list[str]:
-        # The embedding may have more rows than the tokenizer has tokens.
-        ids = set(self.tokenizer.get_vocab().values())
-        return [self.decode([n]) if n in ids else "" for n in range(self._vocabulary)]
 
 
 def _text(ids: Ids, text: str, finish: Literal["stop", "length"]) -> Generated:

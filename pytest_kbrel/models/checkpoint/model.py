@@ -72,7 +72,6 @@ class CheckpointModel(Model):
         self._vocabulary = vocabulary_of(parts.model)
         self._endings = Endings(
             parts.tokenizer,
-            vocabulary=self._vocabulary,
             eos_ids=parts.model.generation_config.eos_token_id or (),
         )
         # One model computes everything, and ``quiet`` silences the whole process.

@@ -110,9 +110,7 @@ def test_a_window_that_counts_places_in_the_row(shared):
 def test_texts_of_a_model_whose_window_counts_places(tmp_path):
     model, draw = built(gpt_neo()), random.Random(1)
     tiny.make_tokenizer(tmp_path)
-    endings = Endings(
-        tf.AutoTokenizer.from_pretrained(tmp_path), vocabulary=400, eos_ids=(2,)
-    )
+    endings = Endings(tf.AutoTokenizer.from_pretrained(tmp_path), eos_ids=(2,))
     start = tokens(draw, 40)
     request = GenerateRequest(prompt="", max_new_tokens=5, stop=())
     prompts = [

@@ -172,9 +172,9 @@ def test_a_step_without_text_is_an_end_of_the_model_and_nothing_else():
         unk_token="<unk>",
     )
     # A checkpoint may name a token with a text as one of its ends; its embedding may have further rows.
-    pieces = [Endings(tokenizer, 8, [EOS, 5]).piece(token) for token in range(8)]
+    pieces = [Endings(tokenizer, [EOS, 5]).piece(token) for token in range(8)]
     assert pieces == ["<pad>", "<s>", "", "<unk>", "Paris", "", "<6>", "<7>"]
-    assert Endings(tokenizer, 8, [EOS]).piece(5) == "\n"
+    assert Endings(tokenizer, [EOS]).piece(5) == "\n"
 
 
 def test_eos_is_known_from_the_tokenizer_alone(checkpoint_of, llama):
