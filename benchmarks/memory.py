@@ -97,7 +97,7 @@ import hashlib
 
 from pytest_kbrel.models.hf import backend as hf
 from pytest_kbrel.models.scripted import ScriptedModel
-from pytest_kbrel.models.token_counting import TokenCounter
+from pytest_kbrel.models.base import TokenCounter
 
 
 def share(*texts):

@@ -28,7 +28,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "pytest_kbrel"
 KEPT = ROOT / ".mutants"
-# Tests beside those of the folder: gates compute the power of a comparison by stats/power.py.
+# Tests beside those of the folder: gates compute the power of a comparison by stats/differences.py.
 ALSO = {"stats": ("gates/test_bounds.py",)}
 NOTICED = ("killed", "timeout")
 FOLDERS = ("stats", "metrics", "gates", "baselines", "probes", "judges")

@@ -20,8 +20,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_kbrel.models.cache.journal import begin
-from pytest_kbrel.models.cache.session import RunLock
+from pytest_kbrel.models.cache.journal import RunLock, begin
 from pytest_kbrel.models.cache.store import FILE, Answer, Store, digest_of, key_of
 from pytest_kbrel.models.scripted import Script, ScriptedModel
 from pytest_kbrel.records import (

@@ -45,12 +45,6 @@ def values_of(record: Any) -> tuple[Any, ...]:
     return _getter(kind)(record)
 
 
-def record_of(kind: type[T], values: tuple[Any, ...]) -> T:
-    """Build a record of type ``kind`` of what :func:`values_of` returned; nothing is checked."""
-    wanted: Any = kind
-    return kind(**dict(zip(_names_of(wanted), values, strict=True)))
-
-
 def encoder(separators: tuple[str, str] = (", ", ": ")) -> Callable[[Any], str]:
     """Return what writes builtins with records among them as JSON: what their wire form would be written as.
 

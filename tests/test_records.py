@@ -27,10 +27,8 @@ from pytest_kbrel.serialization import (
     encoder,
     fields_of,
     from_wire,
-    record_of,
     replace_surrogates,
     to_wire,
-    values_of,
 )
 
 texts = st.text(max_size=30)
@@ -118,11 +116,6 @@ def test_of_a_packed_record_only_what_differs_from_its_defaults_is_told():
         "n": 3,
     }
     assert from_wire(MetricValue, json.loads(dumps_compact(value))) == value
-
-
-@given(responses)
-def test_a_record_is_built_anew_of_its_values(response):
-    assert record_of(type(response), values_of(response)) == response
 
 
 def test_the_wire_form_is_exact_builtins():

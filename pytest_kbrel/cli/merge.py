@@ -63,7 +63,7 @@ def register(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.evaluation.joined import runs_in
+    from pytest_kbrel.evaluation.recorded_run import runs_in
     from pytest_kbrel.outputs import check_free
     from pytest_kbrel.reports import REPORT_FILES, add_to_job_page
     from pytest_kbrel.reports.json_report import report_dict

@@ -16,8 +16,12 @@ from pytest_kbrel import __version__
 from pytest_kbrel.baselines import helper_differences
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import BudgetError, KbrelError, ModelError, ResponseError
-from pytest_kbrel.evaluation.joined import names_of, read_runs
-from pytest_kbrel.evaluation.recorded_run import NOT_RECORDED, RecordedModel
+from pytest_kbrel.evaluation.recorded_run import (
+    NOT_RECORDED,
+    RecordedModel,
+    names_of,
+    read_runs,
+)
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.answers import ANSWERS
 from pytest_kbrel.models.answers.spec import MISSING
@@ -28,7 +32,8 @@ from pytest_kbrel.models.base import (
     check_size,
     responses_of,
 )
-from pytest_kbrel.models.cache.session import CacheSession, RunLock
+from pytest_kbrel.models.cache.journal import RunLock
+from pytest_kbrel.models.cache.session import CacheSession
 from pytest_kbrel.models.cache.store import identity
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.records import (
@@ -146,10 +151,12 @@ class ModelPool:
         self, new: Sequence[Request], to: str, case: str, total: int
     ) -> dict[Request, Response]:
         """Return the responses of a model to what it was not asked yet."""
+        if self.run is not None and to in _OWN:
+            return dict.fromkeys(new, NOT_RECORDED)
         try:
             return responses_of(self._asker(to), new)
         except KbrelError as error:
-            if to in _OWN or self.run is None or self.run.helper(to) is None:
+            if self.run is None or self.run.helper(to) is None:
                 raise
             raise ModelError(
                 f"{len(new)} of {total} replies that {case} needs of {to} are not recorded in {self._folders}, "
@@ -280,8 +287,6 @@ class ModelPool:
                 if isinstance(known, RecordedModel):
                     self._check_helper(live, known.describe())
                 self._askers[to] = self._helpers.wrap(live)
-            elif self.run is not None:
-                self._askers[to] = known
             else:
                 self._askers[to] = caching = self._cache.wrap(known)
                 caching.on_answers = self.counts.add

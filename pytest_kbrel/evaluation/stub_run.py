@@ -8,7 +8,7 @@ from typing import Literal
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.metrics.text import tfidf_cosine
-from pytest_kbrel.models.token_counting import TokenCounter
+from pytest_kbrel.models.base import TokenCounter
 from pytest_kbrel.probes import chunks_of, drive, open_case, part_of
 from pytest_kbrel.probes.prompts import UNSURE
 from pytest_kbrel.probes.reliability import with_shots

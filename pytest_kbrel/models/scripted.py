@@ -38,9 +38,8 @@ from pytest_kbrel.bounds import DELAY, SHARE_OR_NONE, Bounds
 from pytest_kbrel.errors import ModelError, SuiteError
 from pytest_kbrel.facts.located import Node, json_rows, read_document
 from pytest_kbrel.models.arguments import require_auto
-from pytest_kbrel.models.base import Backend, Model, Spec
+from pytest_kbrel.models.base import Backend, Model, Spec, WordCounter
 from pytest_kbrel.models.chat import text_of
-from pytest_kbrel.models.token_counting import WordCounter
 from pytest_kbrel.models.tokens import prompt_digest
 from pytest_kbrel.records import (
     Failed,

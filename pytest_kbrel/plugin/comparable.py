@@ -21,9 +21,8 @@ from pytest_kbrel.catalogue.metrics import CHANGE_METRICS
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models.arguments import CHAT_ARGS
-from pytest_kbrel.models.base import Spec
+from pytest_kbrel.models.base import Spec, TokenCounter
 from pytest_kbrel.models.registry import BACKENDS
-from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.plugin.options import origin_of
 from pytest_kbrel.records import (
     BASELINE,

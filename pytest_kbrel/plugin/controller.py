@@ -22,13 +22,13 @@ from pytest_kbrel.baselines import (
     write_baseline,
 )
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.joined import names_of
 from pytest_kbrel.evaluation.model_pool import (
     News,
     announcements_of,
     run_lock,
     spec_notes,
 )
+from pytest_kbrel.evaluation.recorded_run import names_of
 from pytest_kbrel.plugin import worker
 from pytest_kbrel.plugin.fixtures import (
     emit_reports,

@@ -28,7 +28,7 @@ from pytest_kbrel.models.answers.spec import (
     request_line,
     to_export,
 )
-from pytest_kbrel.models.token_counting import CHARACTERS
+from pytest_kbrel.models.base import CHARACTERS
 from pytest_kbrel.outputs import check_free, new_file
 from pytest_kbrel.plugin.collection import case_of
 from pytest_kbrel.plugin.preflight import check, check_suites

@@ -18,8 +18,8 @@ from pytest_kbrel.baselines import (
 )
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, nearest
-from pytest_kbrel.evaluation.joined import read_runs
 from pytest_kbrel.evaluation.model_pool import helper_spec
+from pytest_kbrel.evaluation.recorded_run import read_runs
 from pytest_kbrel.facts.located import nearest_file
 from pytest_kbrel.models.arguments import public
 from pytest_kbrel.models.cache.store import FILE, Store

@@ -15,9 +15,8 @@ import pytest
 from pytest_kbrel.baselines import is_there
 from pytest_kbrel.bounds import SHARDS, shown
 from pytest_kbrel.errors import KbrelError, nearest
-from pytest_kbrel.evaluation.joined import read_runs
 from pytest_kbrel.evaluation.model_pool import with_specs
-from pytest_kbrel.evaluation.recorded_run import RecordedRun
+from pytest_kbrel.evaluation.recorded_run import RecordedRun, read_runs
 from pytest_kbrel.plugin.options import (
     FLAGS,
     Flag,
@@ -32,7 +31,6 @@ from pytest_kbrel.plugin.options import (
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Shard, ShardBy
 from pytest_kbrel.reports import PREVIOUS
-from pytest_kbrel.session.recorded_settings import recorded_values
 from pytest_kbrel.settings import Settings
 from pytest_kbrel.words import SUITE_SUFFIX
 
@@ -185,13 +183,9 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
             raise only_one(config, flag.name, "from_run", why)
     try:
         run = read_runs(settings.recorded)
+        values = run.settings_of_model()
     except KbrelError as error:
         raise pytest.UsageError(f"--kb-from-run: {error}") from None
-    try:
-        values = recorded_values(run)
-    except ValueError as error:
-        what = f"--kb-from-run: {run.folder}: the recorded settings: {error}"
-        raise pytest.UsageError(printable(what)) from None
     names = ("judge", "judge_args", "limit", "seed", "until_decided")
     kept = {name for name in names if is_explicit(config, name)}
     if "judge" in kept and settings.judge != values["judge"] and settings.judge_args:
@@ -207,7 +201,7 @@ def as_recorded(config: pytest.Config, settings: Settings) -> Settings:
 
 def _base(config: pytest.Config, settings: Settings, run: RecordedRun) -> str:
     """Return the baseline model: the recorded one, unless a baseline is given in its place."""
-    recorded = run.setting("baseline_model") if run.base is not None else ""
+    recorded = run.base_spec
     if not is_explicit(config, "baseline_model"):
         return "" if settings.baseline else recorded
     if settings.baseline_model != recorded:

@@ -11,12 +11,10 @@ from pathlib import Path
 
 from pytest_kbrel.baselines import Baseline, check_published
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.evaluation.joined import read_runs, runs_in
 from pytest_kbrel.evaluation.model_pool import with_specs
-from pytest_kbrel.evaluation.recorded_run import RecordedRun
+from pytest_kbrel.evaluation.recorded_run import RecordedRun, read_runs, runs_in
 from pytest_kbrel.records import Run, Suite
 from pytest_kbrel.session.case_asker import CaseAsker
-from pytest_kbrel.session.recorded_settings import recorded_values
 from pytest_kbrel.session.run_builder import (
     SessionResults,
     baseline_of_session,
@@ -78,21 +76,12 @@ def _settings(
     *,
     strict: bool,
 ) -> Settings:
-    try:
-        values = recorded_values(recorded)
-    except ValueError as error:
-        raise KbrelError(f"{recorded.folder}: the recorded settings: {error}") from None
-    base = (
-        recorded.setting("baseline_model")
-        if recorded.base is not None and not baseline
-        else ""
-    )
     return with_specs(
         Settings(
-            **values,
+            **recorded.settings_of_model(),
             baseline=baseline,
             baseline_update=None,
-            baseline_model=base,
+            baseline_model="" if baseline else recorded.base_spec,
             inconclusive="fail" if strict else "warn",
             output_path=output,
             use_cache=None,

@@ -25,10 +25,9 @@ from pytest_kbrel.gates import part_result
 from pytest_kbrel.gates.figures import Figure, figures_of, figures_over, pooled_figures
 from pytest_kbrel.gates.rules import FEW_CLUSTERS
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.models.base import Spec
+from pytest_kbrel.models.base import Spec, TokenCounter
 from pytest_kbrel.models.cache.session import last_rates
 from pytest_kbrel.models.registry import BACKENDS
-from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.probes.wordings import count_of
 from pytest_kbrel.records import (
     BASELINE,

@@ -23,9 +23,9 @@ from pytest_kbrel.baselines import (
 from pytest_kbrel.baselines.format import dump_tables, packed
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.catalogue.rules import family_size
-from pytest_kbrel.evaluation.joined import names_of
 from pytest_kbrel.evaluation.model_pool import News
-from pytest_kbrel.models.openai.usage import cost_of
+from pytest_kbrel.evaluation.recorded_run import names_of
+from pytest_kbrel.models.openai.replies import cost_of
 from pytest_kbrel.outputs import new_file, write_text
 from pytest_kbrel.records import (
     BASELINE,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 
 from pytest_kbrel.baselines import Baseline, case_key, commit_of
-from pytest_kbrel.evaluation.joined import read_runs
+from pytest_kbrel.evaluation.recorded_run import read_runs
 from pytest_kbrel.records import AggregateCase, Case, ShardedRun, Suite
 from pytest_kbrel.serialization import encoder
 from pytest_kbrel.settings import Settings

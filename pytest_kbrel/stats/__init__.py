@@ -6,7 +6,14 @@ means, ratios and composites, alone, paired and over several cases.
 """
 
 from pytest_kbrel.stats.clusters import cluster_df
-from pytest_kbrel.stats.differences import paired_difference
+from pytest_kbrel.stats.differences import (
+    detectable,
+    facts_needed,
+    facts_to_alarm,
+    facts_to_clear,
+    null_end,
+    paired_difference,
+)
 from pytest_kbrel.stats.estimates import (
     FAMILY_LEVEL,
     FEWEST_UNLOST,
@@ -32,13 +39,6 @@ from pytest_kbrel.stats.intervals import (
     wilson,
 )
 from pytest_kbrel.stats.paired_rates import unpaired_contrast, unpaired_difference
-from pytest_kbrel.stats.power import (
-    detectable,
-    facts_needed,
-    facts_to_alarm,
-    facts_to_clear,
-    null_end,
-)
 from pytest_kbrel.stats.sequential import (
     benjamini_hochberg,
     holm,

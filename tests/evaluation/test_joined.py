@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.errors import KbrelError, ModelError, ResponseError
-from pytest_kbrel.evaluation.joined import read_runs
+from pytest_kbrel.evaluation.recorded_run import read_runs
 from pytest_kbrel.records import Exchange, Shard
 from pytest_kbrel.reports import sha256_of
 from pytest_kbrel.reports.phrases import INTERRUPTED

@@ -78,7 +78,7 @@ def test_without_the_package_the_extra_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    monkeypatch.setattr("pytest_kbrel.models.hf.sentences.find_spec", lambda name: None)
+    monkeypatch.setattr("pytest_kbrel.models.hf.backend.find_spec", lambda name: None)
     with pytest.raises(
         MissingExtraError, match=r'pip install "pytest-kbrel\[embeddings\]"'
     ):

@@ -6,6 +6,7 @@ on where it stopped, after a spot check: some of its requests are sent again and
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import operator
@@ -13,13 +14,21 @@ import sqlite3
 import time
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pytest_kbrel.errors import BudgetError, ModelError, StoreError
 from pytest_kbrel.models.base import Model, ServedModel, responses_of
-from pytest_kbrel.models.cache.store import MODEL, Answer, Store, chunks, digest_of
+from pytest_kbrel.models.cache.store import (
+    FILE,
+    MODEL,
+    Answer,
+    Store,
+    chunks,
+    digest_of,
+    make_folder,
+)
 from pytest_kbrel.records import (
     Failed,
     Generated,
@@ -30,16 +39,16 @@ from pytest_kbrel.records import (
     record,
 )
 from pytest_kbrel.serialization import from_wire
-from pytest_kbrel.store.database import Lock, is_held
+from pytest_kbrel.store.database import Lock, is_held, network_of
 from pytest_kbrel.untrusted import parse
 
+T = TypeVar("T")
 # Seconds after its last response for which an unfinished run can go on.
 LIMIT = 24 * 3600
-# Seconds that a worker waits for another one to ask some questions again.
-_PATIENCE = 600.0
-# A run's lock files: the first is held as long as the run goes on, the second by the worker that begins.
-LOCKS = ("lock", "check")
-RUN = "run-"
+# Seconds that a worker waits for another one to ask some questions again, and a run for one that looks whether
+# it is alive.
+_PATIENCE, _SWEEP = 600.0, 5.0
+_RUN = "run-"
 
 
 class Journal:
@@ -228,9 +237,9 @@ def end(store: Store, run: str) -> None:
             )
 
 
-def lock_path(folder: Path, run: str, what: str = LOCKS[0]) -> Path:
-    """Return the path of one of a run's lock files (:data:`LOCKS`)."""
-    return folder / f"{RUN}{run}.{what}"
+def lock_path(folder: Path, run: str, what: str = "lock") -> Path:
+    """Return the path of a lock file: ``lock`` is held as long as the run goes on, ``check`` while it begins."""
+    return folder / f"{_RUN}{run}.{what}"
 
 
 def _served_in(text: str) -> set[str]:
@@ -241,6 +250,114 @@ def _differs(what: str, then: str, now: str) -> str:
     if then == now:
         return ""
     return f"then the server said {what} {then or 'nothing'!r:.200}, now {now or 'nothing'!r:.200}"
+
+
+@record
+class JournalSummary:
+    """Contents of a run's journals.
+
+    ``notes`` say where it went on; ``unused`` of the ``answers`` were taken over and not needed; ``failed``
+    requests got no answer.
+    """
+
+    notes: tuple[str, ...] = ()
+    answers: int = 0
+    failed: int = 0
+    unused: int = 0
+
+
+class RunLock:
+    """Lock in ``folder`` that a run against served models holds; its journals are deleted when it ends.
+
+    If the store cannot be used, nothing happens: the processes that ask the models say so.
+    """
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self._folder = folder
+        self._run = run
+        self._lock: Lock | None = None
+
+    def prepare(self) -> None:
+        """Create the folder, which says to all processes of this run that a model will be asked."""
+        if not network_of(self._folder):
+            with contextlib.suppress(OSError):
+                make_folder(self._folder)
+
+    def acquire(self) -> None:
+        """Take the lock, once :meth:`prepare` was called, and delete the lock files of killed runs."""
+        with contextlib.suppress(StoreError, OSError):
+            if (
+                self._lock is not None
+                or not self._folder.is_dir()
+                or network_of(self._folder)
+            ):
+                return
+            lock = Lock(lock_path(self._folder, self._run))
+            # A run that sweeps may look at it just now, or have deleted its file.
+            while lock.take(_SWEEP) and not lock.path.exists():
+                lock.free()
+            self._lock = lock
+            _sweep(self._folder, self._run)
+
+    def summary(self) -> JournalSummary:
+        """Return what is in the journals of this run."""
+        return self._in_store(_summary) or JournalSummary()
+
+    def release(self, *, ended: bool) -> None:
+        """Release the lock, and delete what a run that has ``ended`` used; else all stays for the next."""
+        if ended:
+            self._in_store(end)
+        if self._lock is not None:
+            self._lock.free()
+            _unlink(self._folder, self._run)
+        self._lock = None
+
+    def _in_store(self, use: Callable[[Store, str], T]) -> T | None:
+        """Return what ``use`` makes of the store and the run, ``None`` where there is no store to use."""
+        if (self._folder / FILE).is_file():
+            with (
+                contextlib.suppress(StoreError),
+                contextlib.closing(Store(self._folder)) as store,
+            ):
+                return use(store, self._run)
+        return None
+
+
+def _summary(store: Store, run: str) -> JournalSummary:
+    rows = store.rows(
+        "SELECT note, failed, count(answers.key), ifnull(sum(NOT used), 0) "
+        "FROM journals LEFT JOIN models ON models.digest = journals.digest "
+        "LEFT JOIN answers ON answers.model = models.id "
+        "WHERE run = ? GROUP BY journals.digest ORDER BY started",
+        run,
+    )
+    if not rows:
+        return JournalSummary()
+    notes, *counts = zip(*rows, strict=True)
+    failed, answers, unused = map(sum, counts)
+    told = tuple(filter(None, notes))
+    return JournalSummary(notes=told, answers=answers, failed=failed, unused=unused)
+
+
+def _sweep(folder: Path, run: str) -> None:
+    """Delete the files of all runs but ``run`` that no living process holds."""
+    runs = {
+        path.name.removeprefix(_RUN).partition(".")[0]
+        for path in folder.glob(f"{_RUN}*")
+    }
+    for dead in runs - {run}:
+        lock = Lock(lock_path(folder, dead))
+        if lock.take():
+            # While it is held: a process that waits for it then sees that the file is gone.
+            _unlink(folder, dead)
+            lock.free()
+            _unlink(folder, dead)
+
+
+def _unlink(folder: Path, run: str) -> None:
+    for path in folder.glob(f"{_RUN}{run}.*"):
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 COUNT = 5

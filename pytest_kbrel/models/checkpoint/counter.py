@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
+from pytest_kbrel.models.base import TokenCounter
 from pytest_kbrel.models.checkpoint.spec import ModelSpec, importing
-from pytest_kbrel.models.token_counting import TokenCounter
 from pytest_kbrel.records import Request, ScoreRequest
 
 # Prompts; more than a chunk of MONITOR's requests has.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.arguments import LM_EVAL
 from pytest_kbrel.models.base import Backend, Embedder
+from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.checkpoint.counter import TokenizerCounter
 from pytest_kbrel.models.checkpoint.integrity import check_availability
 from pytest_kbrel.models.checkpoint.spec import (
@@ -24,6 +26,60 @@ from pytest_kbrel.models.checkpoint.spec import (
 if TYPE_CHECKING:
     from pytest_kbrel.models.checkpoint.checks import Finding
     from pytest_kbrel.models.hf.model import HfModel
+
+
+_TEXTS_A_BATCH = 32
+
+
+class SentenceEncoder:
+    """Sentence encoder ``spec``: a hub id, or a path that begins at ``folder``; ``hf/`` may stand before it."""
+
+    def __init__(self, spec: str, folder: Path) -> None:
+        if find_spec("sentence_transformers") is None:
+            purpose = f"choosing examples or distractors with {spec}"
+            raise MissingExtraError("sentence-transformers", "embeddings", purpose)
+        from sentence_transformers import SentenceTransformer
+
+        from pytest_kbrel.models.checkpoint.integrity import record_encoder_files
+        from pytest_kbrel.models.pretrained import quiet
+
+        self._spec = spec
+        name = spec.removeprefix("hf/")
+        path = folder / Path(name).expanduser()
+        self._files = record_encoder_files(spec, path) if path.is_dir() else None
+        try:
+            with quiet():
+                self._model = SentenceTransformer(
+                    str(path) if path.is_dir() else name,
+                    trust_remote_code=False,
+                    local_files_only=path.is_dir(),
+                    model_kwargs={"use_safetensors": True},
+                )
+        except Exception as error:
+            raise ModelError(
+                f"{spec}: no sentence encoder can be loaded ({describe_error(error)}); allowed: tfidf, "
+                "openai/NAME, or the folder or hub id of an encoder in safetensors"
+            ) from None
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        """Return one vector a text; raises :class:`ModelError`."""
+        try:
+            vectors: Any = self._model.encode(
+                list(texts),
+                batch_size=_TEXTS_A_BATCH,
+                show_progress_bar=False,
+                convert_to_numpy=True,
+            )
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise ModelError(
+                f"{self._spec}: texts cannot be encoded: {describe_error(error)}"
+            ) from None
+        if self._files is not None:
+            self._files.check()
+        return vectors
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
 
 
 def check_packages(spec: ModelSpec) -> None:
@@ -89,7 +145,6 @@ def load(
 
 
 def _embedder(text: str, args: str, folder: Path) -> Embedder:
-    from pytest_kbrel.models.hf.sentences import SentenceEncoder
 
     return SentenceEncoder(text, folder)
 

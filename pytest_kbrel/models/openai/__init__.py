@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_kbrel.models.arguments import LM_EVAL
-from pytest_kbrel.models.base import Backend, Embedder, Model
+from pytest_kbrel.models.base import Backend, Embedder, Model, TokenCounter
 from pytest_kbrel.models.openai.spec import OPENAI_ARGS, OpenAISpec, check, parse_openai
-from pytest_kbrel.models.token_counting import TokenCounter
 
 
 def _open(spec: OpenAISpec, **_: object) -> Model:

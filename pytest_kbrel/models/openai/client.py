@@ -21,9 +21,8 @@ from anyio.from_thread import start_blocking_portal
 
 from pytest_kbrel.errors import ModelError, UnavailableError
 from pytest_kbrel.models.batching import describe_error
-from pytest_kbrel.models.openai.replies import excerpt, failure_of
+from pytest_kbrel.models.openai.replies import Usage, excerpt, failure_of
 from pytest_kbrel.models.openai.spec import OpenAISpec, api_key, check, headers_of
-from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.printing import redacted
 from pytest_kbrel.records import Failed
 from pytest_kbrel.serialization import replace_surrogates

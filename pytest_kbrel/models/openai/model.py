@@ -21,10 +21,15 @@ from pytest_kbrel.models.chat import (
     text_of,
 )
 from pytest_kbrel.models.openai.client import Connection, Replies
-from pytest_kbrel.models.openai.replies import Reply, cut_at_stop, read_reply, served_by
+from pytest_kbrel.models.openai.replies import (
+    Reply,
+    Usage,
+    cut_at_stop,
+    read_reply,
+    served_by,
+)
 from pytest_kbrel.models.openai.scoring import ServerScorer
 from pytest_kbrel.models.openai.spec import OpenAISpec
-from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,

@@ -7,7 +7,7 @@ import contextlib
 import pytest
 
 from pytest_kbrel.models.cache import journal
-from pytest_kbrel.models.cache.session import RunLock
+from pytest_kbrel.models.cache.journal import RunLock
 from pytest_kbrel.models.cache.store import Store
 from pytest_kbrel.store.database import Lock
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.errors import BudgetError, ModelError
+from pytest_kbrel.models.openai.replies import Usage
 from pytest_kbrel.models.openai.spec import OpenAISpec
-from pytest_kbrel.models.openai.usage import Usage
 from pytest_kbrel.records import Generated, GenerateRequest, Scored, ScoreRequest
 from tests.models.openai.scoring_server import tokenize, vllm
 from tests.openai_server import Fault
