@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located import unknown
-from pytest_kbrel.facts.readers.base import Ids, Reader, Relations, Row
+from pytest_kbrel.facts.readers.base import Reader, Relations, Row, with_unique_ids
 from pytest_kbrel.facts.readers.head_to_tail import read_head_to_tail
 from pytest_kbrel.facts.readers.own import read_csv, read_jsonl, read_parquet
 from pytest_kbrel.facts.readers.questions import (
@@ -143,7 +143,7 @@ def read(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[
     ``relations`` fills up with what the files bring and is complete at the end. Raises ``SuiteError`` where a
     whole file is wrong, or has no rows.
     """
-    return map(Ids().with_unique_id, _rows(form, paths, relations))
+    return with_unique_ids(_rows(form, paths, relations))
 
 
 def _rows(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[Row]:

@@ -24,17 +24,15 @@ from pytest_kbrel.facts.readers.base import (
     Row,
     answered,
     answers,
-    clean,
-    relation_id,
-    rows,
-    with_answers,
-)
-from pytest_kbrel.facts.readers.streams import (
     check_header,
+    clean,
     delimiter_of,
     elements,
     parquet,
+    relation_id,
+    rows,
     table,
+    with_answers,
 )
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType
 from pytest_kbrel.resources import tsv_rows
