@@ -80,20 +80,18 @@ def _units(value: float) -> int:
     return numerator * (_ONE // denominator)
 
 
-def fact_buckets(facts: Sequence[Fact]) -> dict[str, Bucket]:
-    """Return the bucket of each fact's subject, by fact id; every fact must have a popularity.
+def fact_buckets(
+    facts: Sequence[Fact], keys: Sequence[tuple[str, float]]
+) -> dict[str, Bucket]:
+    """Return the bucket of each fact by its id; ``keys`` are what is bucketed, with its popularity, of each.
 
-    A bucket is the subject's, so a subject with several facts counts once. Subjects of one name but different
-    popularity are different subjects.
+    A bucket is the subject's, or the relation's, so that one with several facts counts once. Subjects of one
+    name but different popularity are different subjects.
     """
-    subjects = [(fact.subject, fact.popularity or 0.0) for fact in facts]
-    distinct = list(dict.fromkeys(subjects))
-    bucket = dict(
-        zip(distinct, buckets([popularity for _, popularity in distinct]), strict=True)
-    )
-    return {
-        fact.id: bucket[subject] for fact, subject in zip(facts, subjects, strict=True)
-    }
+    distinct = list(dict.fromkeys(keys))
+    in_order = buckets([popularity for _, popularity in distinct])
+    bucket = dict(zip(distinct, in_order, strict=True))
+    return {fact.id: bucket[key] for fact, key in zip(facts, keys, strict=True)}
 
 
 def in_domain_examples(

@@ -393,8 +393,8 @@ class Gate:
     """One demand on one metric. ``line`` is where the suite file states it.
 
     Of a rule that compares with a baseline, ``bound`` is what the interval must stay within for a pass,
-    ``beyond`` what the change must significantly exceed for a failure (``None``: half of what ``bound``
-    allows), and ``never`` what the interval must not reach unless the gate passes (``None``: no such limit).
+    and ``beyond`` what the change must significantly exceed for a failure (``None``: half of what ``bound``
+    allows).
     """
 
     metric: str

@@ -16,7 +16,7 @@ from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.files import read_relations
 from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.readers import Relations, facts_of
-from pytest_kbrel.facts.sampling import buckets, fact_buckets
+from pytest_kbrel.facts.sampling import fact_buckets
 from pytest_kbrel.records import BUCKETS, Bucket, Case, Fact, Relation, record
 from pytest_kbrel.suites.parse import WrittenProbe, WrittenSuite
 
@@ -104,40 +104,58 @@ def bucket_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, 
     domains = dict.fromkeys(relation.domain for relation in world.relations.values())
     names = [f"{domain}-{bucket}" for domain in domains for bucket in (*BUCKETS, TOP10)]
     # The top tenth is asked for by name only, since its facts are the head's as well.
-    pooled: dict[str, tuple[str, ...]] = {
-        name: (name,) for name in names if not name.endswith(f"-{TOP10}")
-    }
+    wanted = [name for name in names if not name.endswith(f"-{TOP10}")]
     if written.slices is not None:
-        pooled = {part.name: _pooled(part.name) for part in written.slices}
-        pooled = {name: of for name, of in pooled.items() if {*of} <= {*names}}
-    chosen = [name for parts in pooled.values() for name in parts]
+        wanted = [part.name for part in written.slices]
+    pooled = {name: of for name in wanted if {*(of := _pooled(name))} <= {*names}}
+    chosen = {name for parts in pooled.values() for name in parts}
     by = str(written.settings.get("bucket_by", "relation"))
     groups: dict[str, list[Fact]] = {name: [] for name in names}
-    for domain in dict.fromkeys(name.rpartition("-")[0] for name in chosen):
+    for domain in domains:
+        if chosen.isdisjoint(f"{domain}-{of}" for of in (*BUCKETS, TOP10)):
+            continue
         facts = [
             fact
             for fact in world.facts
             if world.relations[fact.relation].domain == domain
         ]
-        scores = {fact.id: fact.popularity for fact in facts}
+        keys: _Keys = {fact.id: (fact.subject, fact.popularity) for fact in facts}
+        # What the source has bucketed was bucketed among entities that are not all here.
+        bucket_of = {fact.id: fact.bucket for fact in facts if fact.bucket}
         if by == "predicate":
             of_relation = _of_predicates(facts, world)
-            scores = {fact.id: of_relation[fact.relation] for fact in facts}
-            shared = buckets(list(of_relation.values()))
-            of_bucket = dict(zip(of_relation, shared, strict=True))
-            bucket_of = {fact.id: of_bucket[fact.relation] for fact in facts}
-        else:
-            bucket_of = _buckets(facts, by, world, written.probe.name)
+            keys = {of.id: (of.relation, of_relation[of.relation]) for of in facts}
+            bucket_of = {}
+        own = [fact for fact in facts if fact.id not in bucket_of]
+        for scope in _scopes(own, by):
+            scores = [
+                (keys[of.id][0], _score(of, keys, world, written.probe.name))
+                for of in scope
+            ]
+            bucket_of |= fact_buckets(scope, scores)
         for fact in facts:
             groups[f"{domain}-{bucket_of[fact.id]}"].append(fact)
         if f"{domain}-{TOP10}" in chosen:
             head = groups[f"{domain}-head"]
-            groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, scores, world)
+            groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, keys, world)
     single = {name: tuple(facts) for name, facts in groups.items()}
     return single | {
         name: tuple(fact for part in parts for fact in single[part])
         for name, parts in pooled.items()
     }
+
+
+# What is popular, and how much, by fact id.
+_Keys = Mapping[str, tuple[str, float | None]]
+
+
+def _score(fact: Fact, keys: _Keys, world: World, what: str) -> float:
+    score = keys[fact.id][1]
+    if score is None:
+        raise world.error(
+            fact, f"has no 'popularity', which {what} needs; allowed: a number from 0"
+        )
+    return score
 
 
 def _pooled(name: str) -> tuple[str, ...]:
@@ -146,21 +164,6 @@ def _pooled(name: str) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(f"{domain}{dash}{bucket}" for domain in domains.split("+"))
     )
-
-
-def _buckets(
-    facts: Sequence[Fact], by: str, world: World, probe: str
-) -> dict[str, Bucket]:
-    """Return the bucket of each fact of one domain, by fact id."""
-    # What the source has bucketed was bucketed among entities that are not all here.
-    by_fact: dict[str, Bucket] = {fact.id: fact.bucket for fact in facts if fact.bucket}
-    own = [fact for fact in facts if not fact.bucket]
-    for scope in _scopes(own, by):
-        for fact in scope:
-            if fact.popularity is None:
-                raise _unpopular(fact, world, probe)
-        by_fact |= fact_buckets(scope)
-    return by_fact
 
 
 def _scopes(facts: Sequence[Fact], by: str) -> list[list[Fact]]:
@@ -187,7 +190,7 @@ def _of_predicates(facts: Sequence[Fact], world: World) -> dict[str, float]:
 def _top_tenth(
     head: Sequence[Fact],
     by: str,
-    scores: Mapping[str, float | None],
+    keys: _Keys,
     world: World,
 ) -> list[Fact]:
     """Return the most popular tenth of the head's questions (Table 5), in the order of the file.
@@ -199,19 +202,11 @@ def _top_tenth(
     for scope in _scopes(head, by):
         ranked = []
         for fact in scope:
-            score = scores[fact.id]
-            if score is None:
-                raise _unpopular(fact, world, f"the slice {TOP10}")
+            score = _score(fact, keys, world, f"the slice {TOP10}")
             tie = hashlib.sha256(f"{world.seed}\0{fact.id}".encode()).digest()
             ranked.append((-score, tie, fact.id))
         chosen |= {name for *_, name in sorted(ranked)[: -(-len(ranked) // 10)]}
     return [fact for fact in head if fact.id in chosen]
-
-
-def _unpopular(fact: Fact, world: World, what: str) -> SuiteError:
-    return world.error(
-        fact, f"has no 'popularity', which {what} needs; allowed: a number from 0"
-    )
 
 
 def with_buckets(cases: Sequence[Case], world: World) -> tuple[Case, ...]:
@@ -224,8 +219,9 @@ def with_buckets(cases: Sequence[Case], world: World) -> tuple[Case, ...]:
     for facts in world.by_relation.values():
         by_fact |= {fact.id: fact.bucket for fact in facts if fact.bucket}
         # As for the slices: what the source has bucketed is no measure for the rest.
+        known = [of for of in facts if of.popularity is not None and not of.bucket]
         by_fact |= fact_buckets(
-            [fact for fact in facts if fact.popularity is not None and not fact.bucket]
+            known, [(of.subject, of.popularity or 0.0) for of in known]
         )
     made = []
     for case in cases:

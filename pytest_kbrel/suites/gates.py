@@ -183,11 +183,6 @@ def _gate(node: Node, key: str, metric: Metric, what: str = "") -> Gate:
 def _two_sided(entry: Node, key: str, rule: GateRule, metric: Metric) -> Gate:
     """Read ``{within: T, beyond: S}`` of a rule that compares with a baseline."""
     what = f"{key!r} of {metric.name}"
-    if isinstance(entry.value, dict) and "never" in entry.value:
-        raise entry.value["never"].error(
-            f"'never' of {what} was removed: it failed models that lost nothing; leave it out, and use "
-            "--kb-inconclusive=fail where a gate that cannot tell must fail"
-        )
     written = entry.keys(what, tuple(THRESHOLDS), required=("within",))
     bounds = {
         name: _gate(of, key, metric, f"{name!r} of {what}").bound

@@ -63,7 +63,7 @@ UNSEEN_KEYS = ("count", "as_of", "expires")
 SHOTS = {"known": 280, "unseen": 40}
 # How many examples are made of known and unseen facts, or a file of examples.
 Shots = dict[str, int] | Path
-PROMPT_KEYS = ("setting", "text")
+PROMPT_KEYS = {"setting": "prompt", "text": "prompt_text"}
 Limit = int | float | None
 Value = str | int | list[str]
 
@@ -228,9 +228,11 @@ def _probe(probe: Probe, entry: Node, limits: Integrity) -> WrittenProbe:
         else keys_beside_gates(entry, probe.name, probe_keys(probe))
     )
     settings = _wording(probe, keys)
-    for name, setting in probe.options.items():
-        if name in keys:
-            settings[name] = _setting(keys[name], f"{name} of {probe.name}", setting)
+    settings |= {
+        name: _setting(keys[name], f"{name} of {probe.name}", setting)
+        for name, setting in probe.options.items()
+        if name in keys
+    }
     overall = keys.get("overall")
     return WrittenProbe(
         probe=probe,
@@ -382,21 +384,16 @@ def _unseen(node: Node, what: str) -> WrittenUnseen:
 
 def _wording(probe: Probe, keys: Mapping[str, Node]) -> dict[str, Value]:
     """Return the settings of the keys that word a probe's questions: prompt, system, cue, stop strings."""
-    settings: dict[str, Value] = {}
-    for key in probe.wording:
-        if key not in keys:
-            continue
-        node, what = keys[key], f"{key} of {probe.name}"
-        if key == "stop":
-            settings[key] = _stop(node, what)
-        elif key in ("system", "answer_cue"):
-            settings[key] = _text(node, what)
-        elif key == "prompt" and probe.prompts:
-            settings |= _prompt(node, what, probe)
-        else:
-            settings["prompt_text" if key == "prompt" else key] = _template(
-                node, what, probe, key
-            )
+    settings = _stated(
+        keys,
+        f" of {probe.name}",
+        stop=_stop,
+        system=_text,
+        answer_cue=_text,
+        choice_prompt=functools.partial(_template, probe, "choice_prompt"),
+    )
+    if "prompt" in keys:
+        settings |= _prompt(probe, keys["prompt"], f"prompt of {probe.name}")
     # A stop and a cue that are the probe's own are left out: whoever writes them down asks nothing else.
     published = "variant" in keys and keys["variant"].value == "published"
     if settings.get("stop") == ["\n"] and not published:
@@ -413,29 +410,27 @@ def _wording(probe: Probe, keys: Mapping[str, Node]) -> dict[str, Value]:
     return settings
 
 
-def _prompt(node: Node, what: str, probe: Probe) -> dict[str, Value]:
-    """Read the name of a setting, a text, or both in a mapping."""
-    if isinstance(node.value, dict):
-        keys = node.keys(what, PROMPT_KEYS)
-        settings: dict[str, Value] = {}
-        if "setting" in keys:
-            settings["prompt"] = keys["setting"].choice(
-                f"setting of {what}", probe.prompts
-            )
-        if "text" in keys:
-            settings["prompt_text"] = _template(
-                keys["text"], f"text of {what}", probe, "prompt"
-            )
-        return settings
+def _prompt(probe: Probe, node: Node, what: str) -> dict[str, Value]:
+    """Read the name of a setting, a text, or both in a mapping; a text alone of a probe without settings."""
+    template = functools.partial(_template, probe, "prompt")
+    if isinstance(node.value, dict) and probe.prompts:
+        keys = node.keys(what, tuple(PROMPT_KEYS))
+        stated = _stated(
+            keys,
+            f" of {what}",
+            setting=lambda node, what: node.choice(what, probe.prompts),
+            text=template,
+        )
+        return {PROMPT_KEYS[key]: value for key, value in stated.items()}
     text = str(node.value)
     # A single word without a placeholder is a name, though it may be misspelt.
-    if len(text.split()) > 1 or "{" in text:
-        return {"prompt_text": _template(node, what, probe, "prompt")}
+    if not probe.prompts or len(text.split()) > 1 or "{" in text:
+        return {"prompt_text": template(node, what)}
     named = f"{what}, unless it is a text with {{question}},"
     return {"prompt": node.choice(named, probe.prompts)}
 
 
-def _template(node: Node, what: str, probe: Probe, key: str) -> str:
+def _template(probe: Probe, key: str, node: Node, what: str) -> str:
     text = _text(node, what)
     needed, allowed = probe.places[key]
     if wrong := template_error(text, needed, allowed):

@@ -24,10 +24,6 @@ UNORDERED: dict[str, tuple[str, tuple[str, ...]]] = {
         "beyond",
         ("must be below 'within' (0.02)", "found 0.02"),
     ),
-    "{max_drop: {within: 0.02, never: 0.15}}": (
-        "never",
-        ("'never' of 'max_drop' of", "was removed", "--kb-inconclusive=fail"),
-    ),
     "{recovery: {within: 0.9, beyond: 0.8}}": (
         "beyond",
         ("must be above 'within' (0.9)", "found 0.8"),

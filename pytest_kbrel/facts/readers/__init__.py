@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located import unknown
-from pytest_kbrel.facts.readers.base import Ids, Reader, Relations, Row
+from pytest_kbrel.facts.readers.base import Reader, Relations, Row, with_unique_ids
 from pytest_kbrel.facts.readers.head_to_tail import read_head_to_tail
 from pytest_kbrel.facts.readers.own import read_csv, read_jsonl, read_parquet
 from pytest_kbrel.facts.readers.questions import (
+    POPQA,
     is_question_table,
-    question_set,
-    read_popqa,
-    read_qa,
+    popqa_fact,
+    qa_fact,
+    questions_in,
     read_question_table,
-    read_simpleqa,
+    set_fact,
+    simpleqa_fact,
 )
 from pytest_kbrel.facts.readers.wikidata import read_fktc, read_lama, read_pararel
 from pytest_kbrel.records import Fact, record
@@ -39,16 +42,32 @@ class Format:
 _TABLE: tuple[tuple[str, str, Reader], ...] = (
     ("fktc", "FKTC, the data of MONITOR", read_fktc),
     ("head-to-tail", "output of the Head-to-Tail scripts", read_head_to_tail),
-    ("popqa", "PopQA", read_popqa),
+    (
+        "popqa",
+        "PopQA",
+        questions_in(popqa_fact, "popqa", "PopQA", *POPQA, delimiter="\t"),
+    ),
     ("pararel", "ParaRel patterns with T-REx facts", read_pararel),
     ("lama", "LAMA and lm-pub-quiz (BEAR)", read_lama),
-    ("nq-open", "NQ-open", question_set("nq-open", "NQ-open")),
-    ("triviaqa", "TriviaQA", question_set("triviaqa", "TriviaQA")),
-    ("simpleqa", "SimpleQA and SimpleQA Verified", read_simpleqa),
+    (
+        "nq-open",
+        "NQ-open",
+        questions_in(partial(set_fact, name="nq-open", label="NQ-open")),
+    ),
+    (
+        "triviaqa",
+        "TriviaQA",
+        questions_in(partial(set_fact, name="triviaqa", label="TriviaQA")),
+    ),
+    (
+        "simpleqa",
+        "SimpleQA and SimpleQA Verified",
+        questions_in(simpleqa_fact, "", "SimpleQA", "problem", "answer"),
+    ),
     (
         "qa",
         "questions with answers, or with none (SeenQA, UnseenQA, SQuAD, KILT)",
-        read_qa,
+        questions_in(qa_fact),
     ),
     ("questions", "own questions, CSV: question, answer", read_question_table),
     ("jsonl", "own facts, JSON Lines", read_jsonl),
@@ -124,7 +143,7 @@ def read(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[
     ``relations`` fills up with what the files bring and is complete at the end. Raises ``SuiteError`` where a
     whole file is wrong, or has no rows.
     """
-    return map(Ids().with_unique_id, _rows(form, paths, relations))
+    return with_unique_ids(_rows(form, paths, relations))
 
 
 def _rows(form: Format, paths: Sequence[Path], relations: Relations) -> Iterator[Row]:

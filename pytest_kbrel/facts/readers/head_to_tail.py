@@ -14,11 +14,11 @@ from pytest_kbrel.facts.readers.base import (
     Relations,
     Row,
     clean,
+    elements,
     relation_id,
     rows,
     with_answers,
 )
-from pytest_kbrel.facts.readers.streams import elements
 from pytest_kbrel.records import BUCKETS
 
 FORM = 'a Head-to-Tail file is {"head": [[entity, template, question, answer], ...], "torso": ..., "tail": ...}'

@@ -18,15 +18,13 @@ from pytest_kbrel.facts.located import json_rows
 from pytest_kbrel.facts.readers.base import (
     Relations,
     Row,
+    check_header,
     checked_rows,
     clean,
-    json_list,
-    rows,
-)
-from pytest_kbrel.facts.readers.streams import (
-    check_header,
     delimiter_of,
+    json_list,
     parquet,
+    rows,
     table,
 )
 from pytest_kbrel.records import Fact

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -24,18 +24,15 @@ from pytest_kbrel.facts.readers.base import (
     Row,
     answered,
     answers,
-    clean,
-    popularity,
-    relation_id,
-    rows,
-    with_answers,
-)
-from pytest_kbrel.facts.readers.streams import (
     check_header,
+    clean,
     delimiter_of,
     elements,
     parquet,
+    relation_id,
+    rows,
     table,
+    with_answers,
 )
 from pytest_kbrel.records import ANSWER_TYPES, AnswerType
 from pytest_kbrel.resources import tsv_rows
@@ -106,14 +103,30 @@ def read_question_table(path: Path, relations: Relations) -> Iterator[Row]:
     return rows(path, numbered, fact)
 
 
-def read_qa(path: Path, relations: Relations) -> Iterator[Row]:
-    """Read the rows of :func:`_questions`.
+def questions_in(
+    convert: Callable[..., Mapping[str, Any]],
+    dataset: str = "",
+    *columns: str,
+    delimiter: str = ",",
+) -> Reader:
+    """Return the reader of files of questions: the rows of :func:`_questions`, or a table with these columns.
 
-    A row without an answer, or with the answer "unsure", is a question nobody can answer. ``dataset`` is the
-    row's own, else ``qa``; the relation is the row's own, else one for each dataset.
+    The first of ``columns`` is the name of its maker.
     """
-    fact = partial(_qa_fact, relations=relations)
-    return rows(path, _questions(path), fact, dataset="qa")
+
+    def read(path: Path, relations: Relations) -> Iterator[Row]:
+        if columns and path.suffix.lower() not in _NO_TABLES:
+            source: Iterator[Piece] = table(path, delimiter)
+            check_header(path, source, columns[0], columns[1:])
+        else:
+            source = _questions(path)
+        fact = partial(convert, relations=relations)
+        return rows(path, source, fact, dataset=dataset)
+
+    return read
+
+
+_NO_TABLES = (".json", ".jsonl", ".ndjson", ".parquet")
 
 
 def _questions(path: Path) -> Iterator[Piece]:
@@ -182,7 +195,12 @@ def _cells(value: dict[str, Any]) -> dict[str, Any]:
     return {**cells, "answers": right, "question": clean("question", cells["question"])}
 
 
-def _qa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
+def qa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
+    """Return the keys of a row of no maker in particular.
+
+    A row without an answer, or with the answer "unsure", is a question nobody can answer. ``dataset`` is the
+    row's own, else ``qa``; the relation is the row's own, else one for each dataset.
+    """
     cells = _cells(value)
     right = cells.pop("answers")
     if [answer.casefold() for answer in right] == ["unsure"]:
@@ -203,6 +221,23 @@ def _qa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
     }
 
 
+def set_fact(
+    value: dict[str, Any],
+    relations: Relations,
+    name: str,
+    label: str,
+    domain: str = "open",
+) -> dict[str, Any]:
+    """Return the keys of a row of a public set of questions with answers, which are one relation."""
+    cells = _cells(value)
+    relation = relations.add(name, label, domain)
+    return {
+        **answered(relation, cells["question"], "answers", cells["answers"]),
+        **{key: cells[key] for key in ("id", "popularity")},
+        "dataset": name,
+    }
+
+
 def answer_type(name: Any) -> str | None:
     """Return the type of answer that a row names, in the words of many makers; ``ValueError`` on others."""
     if name in (None, ""):
@@ -214,26 +249,6 @@ def answer_type(name: Any) -> str | None:
             f"'answer_type' must be one of {', '.join(ANSWER_TYPES)}, found {text!r}"
         )
     return kind
-
-
-def question_set(name: str, label: str) -> Reader:
-    """Return the reader of a public set of questions with answers, which are one relation."""
-
-    def read(path: Path, relations: Relations) -> Iterator[Row]:
-        relation = relations.add(name, label, "open")
-        fact = partial(_plain_fact, relation=relation)
-        return rows(path, _questions(path), fact, dataset=name)
-
-    return read
-
-
-def _plain_fact(value: dict[str, Any], relation: str) -> Mapping[str, Any]:
-    cells = _cells(value)
-    return {
-        **answered(relation, cells["question"], "answers", cells["answers"]),
-        "id": cells["id"],
-        "popularity": cells["popularity"],
-    }
 
 
 _RANGE = re.compile(
@@ -249,56 +264,30 @@ _NUMBER = re.compile(
 )
 # The digits of "km2" are none.
 _NUMBERS = re.compile(r"(?<![\w.,])\.?\d[\d,.]*")
-_SCALES: Mapping[str, int] = {
-    **dict.fromkeys(("k", "thousand"), 10**3),
-    "million": 10**6,
-    **dict.fromkeys(("bn", "billion"), 10**9),
-    "trillion": 10**12,
-}
+_SCALES = {"k": 3, "thousand": 3, "million": 6, "bn": 9, "billion": 9, "trillion": 12}
 
 
-def read_simpleqa(path: Path, relations: Relations) -> Iterator[Row]:
-    """Read the table of either, or the rows of :func:`_questions`; all questions are one relation.
+def simpleqa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
+    """Return the keys of a row of SimpleQA, or of the verified one, which has a column ``answer_type``.
 
-    SimpleQA has the columns ``metadata``, ``problem`` and ``answer``; the verified one ``original_index``,
-    ``problem``, ``answer``, ``topic``, ``answer_type`` and others. A note behind an answer, such as
+    A note behind an answer, such as
     "(acceptable range: anything between 118 and 122)", becomes the fact's ``answer_range``, unless an end has
     more numbers than one (feet and inches, dates).
     """
-    source = _pieces(path, ",", "SimpleQA", "problem", "answer")
-    return rows(path, source, partial(_simpleqa_fact, relations=relations))
-
-
-def _pieces(path: Path, delimiter: str, maker: str, *columns: str) -> Iterator[Piece]:
-    if path.suffix.lower() in (".json", ".jsonl", ".ndjson", ".parquet"):
-        return _questions(path)
-    source = table(path, delimiter)
-    check_header(path, source, maker, columns)
-    return source
-
-
-def _simpleqa_fact(value: Mapping[str, Any], relations: Relations) -> Mapping[str, Any]:
-    require_keys(value, "problem", "answer")
     name, label = "simpleqa", "SimpleQA"
     if "answer_type" in value:
         name, label = "simpleqa-verified", "SimpleQA Verified"
     # The metadata are a dictionary, in the table as Python writes it.
     named = _ANSWER_TYPE.search(str(value.get("metadata", "")))
-    kind = named["kind"] if named else value.get("answer_type")
-    answer, bounds = _ranged(clean("answer", value["answer"]))
+    fact = set_fact(value, relations, name, label)
+    answer, bounds = _ranged(fact["object"])
     if not answer:
         raise ValueError(
             f"'answer' must say more than what else is right, found {describe(value['answer'])}"
         )
-    return {
-        **answered(
-            relations.add(name, label, "open"), value["problem"], "answer", [answer]
-        ),
-        "dataset": name,
-        "id": value.get("original_index"),
-        "answer_type": answer_type(kind),
-        "answer_range": bounds,
-    }
+    kind = answer_type(named["kind"] if named else value.get("answer_type"))
+    own = {"object": answer, "answer_type": kind, "answer_range": bounds}
+    return fact | own
 
 
 def _ranged(answer: str) -> tuple[str, tuple[float, float] | None]:
@@ -332,43 +321,25 @@ RANGE_FORM = "allowed: (acceptable range: anything between 118 and 122)"
 
 
 def _value(match: re.Match[str], scale: str | None) -> float:
-    number = float(match["digits"].replace(",", "")) * _SCALES.get(
-        (scale or "").casefold(), 1
-    )
+    power = _SCALES.get((scale or "").casefold(), 0)
+    number: float = float(match["digits"].replace(",", "")) * 10**power
     return -number if match["sign"] else number
 
 
-_DOMAIN = "popqa"
-_POPQA_CELLS = ("id", "subj", "prop", "obj", "question")
+POPQA = ("id", "subj", "prop", "obj", "question", "s_pop", "possible_answers")
 
 
-def read_popqa(path: Path, relations: Relations) -> Iterator[Row]:
-    """Read the TSV, or the rows of :func:`_questions`, with its columns or with ``input`` and ``output``.
+def popqa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
+    """Return the keys of a row of PopQA with its columns, or with ``input`` and ``output``.
 
     ``s_pop``, the views of the subject's page, is the popularity; a negative one is not known. A relation is
     a property (``prop``); rows without one are of the relation ``popqa``.
     """
-    needed = (*_POPQA_CELLS, "s_pop", "possible_answers")
-    source = _pieces(path, "\t", "PopQA", *needed)
-    return rows(
-        path, source, partial(_popqa_fact, relations=relations), dataset="popqa"
-    )
-
-
-def _popqa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, Any]:
     if "prop" not in value:
-        return _plain_fact(value, relations.add("popqa", "PopQA", _DOMAIN))
-    require_keys(value, *_POPQA_CELLS)
-    prop = clean("prop", value["prop"])
+        return set_fact(value, relations, "popqa", "PopQA", "popqa")
+    require_keys(value, *POPQA[:5])
+    cells, prop = _cells(value), clean("prop", value["prop"])
     kind = _TYPES.get(("popqa", relation_id(prop)))
-    more = {} if kind is None else {"answer_type": kind}
-    what = "possible_answers"
-    listed = answers(what, value.get(what))
-    return {
-        "id": value["id"],
-        "relation": relations.add(prop, prop, _DOMAIN, **more),
-        "subject": value["subj"],
-        "popularity": popularity("s_pop", value.get("s_pop")),
-        "question": value["question"],
-        **with_answers(what, [value["obj"], *listed]),
-    }
+    right = with_answers("possible_answers", [value["obj"], *cells.pop("answers")])
+    more = {"answer_type": kind} if kind else {}
+    return cells | right | {"relation": relations.add(prop, prop, "popqa", **more)}

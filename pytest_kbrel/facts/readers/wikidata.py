@@ -29,7 +29,7 @@ from pytest_kbrel.facts.readers.base import (
     statement,
     with_answers,
 )
-from pytest_kbrel.records import AnswerType, record
+from pytest_kbrel.records import AnswerType
 from pytest_kbrel.resources import tsv_rows
 
 _WIKIDATA = "wikidata"
@@ -63,17 +63,18 @@ def read_fktc(path: Path, relations: Relations) -> Iterator[Row]:
     The prompts are the relation's frames, the first the base frame; one that repeats an earlier one word for
     word is left out. The relation's id is the first part of the file's name. ``taxonomy`` are the negatives.
     """
-    if not path.is_dir():
-        yield from _fktc_file(path, relations)
-        return
-    files = sorted(path.glob(_SUBCLASS_FILES))
+    for file in _files(path, _SUBCLASS_FILES, "an FKTC file, or a folder with some"):
+        yield from _fktc_file(file, relations)
+
+
+def _files(path: Path, pattern: str, allowed: str, hint: str = "") -> list[Path]:
+    """Return a file, or those of a folder that a pattern names, at least one."""
+    files = sorted(path.glob(pattern)) if path.is_dir() else [path]
     if not files:
         raise SuiteError(
-            f"found no file called {_SUBCLASS_FILES}; allowed: an FKTC file, or a folder with some",
-            path,
+            f"found no file called {pattern}{hint}; allowed: {allowed}", path
         )
-    for file in files:
-        yield from _fktc_file(file, relations)
+    return files
 
 
 def _fktc_file(path: Path, relations: Relations) -> Iterator[Row]:
@@ -173,16 +174,9 @@ def read_pararel(path: Path, relations: Relations) -> Iterator[Row]:
     Patterns become the relation's statements, each once. They are declarative, so that these relations have
     no frames: MONITOR and the other probes need frames from a relations file of the user's own.
     """
-    if path.is_dir():
-        files, folders = sorted((path / _FACTS).glob("*.jsonl")), [path]
-        if not files:
-            raise SuiteError(
-                f"found no *.jsonl in its folder {_FACTS}; allowed: a folder with the facts",
-                path,
-            )
-    else:
-        # The patterns lie in the sister folder, or beside the file itself.
-        files, folders = [path], [path.parent.parent, path.parent]
+    files = _files(path, f"{_FACTS}/*.jsonl", "a folder with the facts")
+    # The patterns of a file lie in the sister folder, or beside the file itself.
+    folders = [path] if path.is_dir() else [path.parent.parent, path.parent]
     for file in files:
         patterns = [folder / _PATTERNS / file.name for folder in folders]
         there = next(filter(Path.is_file, patterns), None)
@@ -202,13 +196,8 @@ _QUIZ, _LAMA = "metadata_relations.json", "relations.jsonl"
 _LAMA_FORM = 'relations.jsonl has one {"relation": ..., "template": ...} a line'
 
 
-@record
-class _About:
-    """A relation as the file beside the facts describes it."""
-
-    statements: tuple[str, ...]
-    label: str = ""
-    answers: tuple[str, ...] = ()
+# A relation as the file beside the facts describes it: label, statements, and the answers that there are.
+_About = tuple[str, tuple[str, ...], tuple[str, ...]]
 
 
 def read_lama(path: Path, relations: Relations) -> Iterator[Row]:
@@ -218,30 +207,24 @@ def read_lama(path: Path, relations: Relations) -> Iterator[Row]:
     folder or the one above, and become statements; a file without either has none. A line's ``predicate_id``
     names its relation, by default the file's name does.
     """
-    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
-    files = [file for file in files if file.name != _LAMA]
-    if not files:
-        below = sorted({file.parent.name for file in path.glob("*/*.jsonl")})
-        hint = f"; there are some in {', '.join(below)}" if below else ""
-        raise SuiteError(
-            f"found no *.jsonl with facts{hint}; allowed: a file of them or a folder of such files",
-            path,
-        )
+    below = sorted({file.parent.name for file in path.glob("*/*.jsonl")})
+    hint = f"; there are some in {', '.join(below)}" if below else ""
+    files = _files(path, "*.jsonl", "a file of facts or a folder of such", hint)
     described = _described(path if path.is_dir() else path.parent)
 
     def fact(value: dict[str, Any], file: Path) -> Mapping[str, Any]:
         name = relation_id(clean("predicate_id", value.get("predicate_id", file.stem)))
-        about = described.get(name, _About(statements=()))
+        label, statements, labels = described.get(name, ("", (), ()))
         if name not in relations:
-            add_property(relations, name, about.label)
-            relations[name] = dataclasses.replace(
-                relations[name], statements=about.statements
-            )
-        return triple(value, name, about.answers)
+            add_property(relations, name, label)
+            of = dataclasses.replace(relations[name], statements=statements)
+            relations[name] = of
+        return triple(value, name, labels)
 
     for file in files:
-        source = json_rows(file, TRIPLES)
-        yield from rows(file, source, partial(fact, file=file), dataset="lama")
+        if file.name != _LAMA:
+            source = json_rows(file, TRIPLES)
+            yield from rows(file, source, partial(fact, file=file), dataset="lama")
 
 
 def _described(folder: Path) -> Mapping[str, _About]:
@@ -263,19 +246,14 @@ def _quiz_relations(path: Path) -> Iterator[tuple[str, _About]]:
     for name, about in value.items():
         if not isinstance(about, dict) or not isinstance(about.get("templates"), list):
             raise ValueError(f"relation {name!r} must have a list 'templates'; {form}")
-        space = about.get("answer_space_labels", about.get("answer_space"))
-        what, answer = f"a template of {name}", f"each answer of {name}"
-        texts = [statement(what, text) for text in about["templates"]]
-        labels = tuple(clean(answer, label) for label in space or ())
-        statements = tuple(dict.fromkeys(texts))
-        yield relation_id(name), _About(statements=statements, answers=labels)
+        space = about.get("answer_space_labels", about.get("answer_space")) or ()
+        texts = [statement(f"a template of {name}", of) for of in about["templates"]]
+        labels = tuple(clean(f"each answer of {name}", label) for label in space)
+        yield relation_id(name), ("", tuple(dict.fromkeys(texts)), labels)
 
 
 def _lama_relation(value: dict[str, Any]) -> tuple[str, _About]:
     require_keys(value, "relation", "template")
-    label = value.get("label")
-    about = _About(
-        statements=(statement("template", value["template"]),),
-        label=clean("label", label) if label else "",
-    )
+    label = clean("label", value["label"]) if value.get("label") else ""
+    about = label, (statement("template", value["template"]),), ()
     return relation_id(clean("relation", value["relation"])), about

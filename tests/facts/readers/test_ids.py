@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from pytest_kbrel.facts.readers.base import Ids, Row
+from pytest_kbrel.facts.readers.base import Row, with_unique_ids
 from pytest_kbrel.records import Fact
 
 FACT = Fact(id="a", relation="P36", subject="Peru", object="Lima", question="Capital?")
@@ -33,8 +33,7 @@ def row(fact: Fact, *, given: bool = False) -> Row:
 
 
 def settled(*facts: Fact, given: bool = False) -> list[Row]:
-    ids = Ids()
-    return [ids.with_unique_id(row(fact, given=given)) for fact in facts]
+    return list(with_unique_ids(row(fact, given=given) for fact in facts))
 
 
 def test_every_field_of_a_fact_is_looked_at() -> None:

@@ -314,7 +314,10 @@ def test_renamed_json(read_text: Read) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("7\ta\tb\tc\tmany\t9\tQ?\t[]\n", "'s_pop' must be a number, found 'many'"),
+        (
+            "7\ta\tb\tc\tmany\t9\tQ?\t[]\n",
+            "'popularity' must be a number, found 'many'",
+        ),
         ("7\ta\tb\tc\t1\t9\tQ?\t[a]\n", "not JSON: Expecting value"),
         ("7\ta\tb\t\t1\t9\tQ?\t[]\n", "the key 'obj' is missing"),
         ("7\ta\tb\tc\n", "found 4 cells, the header has 8"),
@@ -398,7 +401,7 @@ def test_ends_of_several_numbers_are_no_range(
             verified(1, "Q?", "5", "Colour"),
             "'answer_type' must be one of number, person, time, location, other",
         ),
-        ("1,,5,Art,Number,No,No,u\n", "the key 'problem' is missing"),
+        ("1,,5,Art,Number,No,No,u\n", "no question; found: original_index"),
     ],
 )
 def test_a_row_that_cannot_be_read_is_an_error(

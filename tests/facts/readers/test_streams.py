@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.readers import streams
-from pytest_kbrel.facts.readers.streams import elements, table
+from pytest_kbrel.facts.readers import base
+from pytest_kbrel.facts.readers.base import elements, table
 
 
 def rows_of(path: Path, delimiter: str = ",") -> list[tuple[int, object]]:
@@ -156,7 +156,7 @@ def test_what_is_no_text_or_too_large_is_said(
     path.write_bytes(b'[1,\n2,\n"\xff"]')
     with pytest.raises(SuiteError, match=r"x\.json:3: not UTF-8: found byte 0xff"):
         list(elements(path, "the form"))
-    monkeypatch.setattr(streams, "_LARGEST", 1024)
+    monkeypatch.setattr(base, "_LARGEST", 1024)
     path.write_text("[" + "1, " * 500 + "1]")
     with pytest.raises(SuiteError, match="allowed: at most 1 KiB"):
         list(elements(path, "the form"))
