@@ -12,7 +12,7 @@ from gate_power_draws import alarms
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.catalogue.rules import GATE_RULES
-from pytest_kbrel.cli.compare.models import baseline_of
+from pytest_kbrel.cli.compare.recorded import baseline_of
 from pytest_kbrel.gates.figures import figures_of
 from pytest_kbrel.gates.measurement import pair
 from pytest_kbrel.metrics import metrics_for

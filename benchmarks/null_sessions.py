@@ -26,8 +26,11 @@ from gate_power_recorded import name_of
 
 from pytest_kbrel.baselines import BaselineCase
 from pytest_kbrel.catalogue.rules import GATE_RULES
-from pytest_kbrel.cli.compare.models import baseline_of
-from pytest_kbrel.cli.compare.pairing import decide_again, family_size, gate_of
+from pytest_kbrel.cli.compare.recorded import (
+    baseline_of,
+    decide_again,
+    family_size,
+)
 from pytest_kbrel.gates.cases import verdict_of
 from pytest_kbrel.gates.figures import (
     Figure,
@@ -215,9 +218,7 @@ class Recorded:
         decided: Sequence[CaseResult],
         pairs: Mapping[str, Pairs],
     ) -> Case:
-        gates = tuple(
-            gate_of(gate) for gate in result.gates if GATE_RULES[gate.rule].relative
-        )
+        gates = tuple(gate for gate in result.gates if GATE_RULES[gate.rule].relative)
         if not result.aggregate:
             metrics = metrics_for(result.probe, result.slice, result.table.columns)
             return Case(result, gates, figures_of(metrics), (pairs[result.nodeid],))

@@ -84,6 +84,11 @@ class MissingExtraError(KbrelError):
         )
 
 
+def count(n: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: ``1 fact``, ``12 facts``."""
+    return f"{n} {noun if n == 1 else plural or noun + 's'}"
+
+
 def nearest(word: str, allowed: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the allowed name closest to ``word``, or ``""``."""
     close = closest(word, allowed)

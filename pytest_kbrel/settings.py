@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_kbrel.catalogue.verdicts import failing
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.records import BASELINE, Judgement, Shard, is_published
+from pytest_kbrel.records import BASELINE, Judgement, Shard, is_published, record
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.base import Spec
@@ -45,7 +45,7 @@ class ParsedSpec:
         return self.spec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Settings:
     """Everything the user asked for, from flags, environment and ini file, checked and with parsed specs."""
 

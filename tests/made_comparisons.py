@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pytest_kbrel.baselines import case_key
-from pytest_kbrel.cli.compare.models import case_rows, correlated
+from pytest_kbrel.cli.compare.recorded import case_rows, correlated
 from pytest_kbrel.records import CaseResult, Run
 from pytest_kbrel.reports.comparison import Side, SideBySide
 

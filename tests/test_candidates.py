@@ -98,7 +98,7 @@ def test_the_table_takes_the_place_between_its_markers(
 @pytest.mark.parametrize(
     ("folder", "page", "message"),
     [
-        ("nope", "p.md", "there is no such report"),
+        ("nope", "p.md", "has no report.json"),
         ("base", "p.md", "needs the markers"),
     ],
 )

@@ -8,8 +8,9 @@ from pytest_kbrel.baselines.base import (
     session_baseline,
 )
 from pytest_kbrel.baselines.comparability import (
+    MUST_BE_EQUAL,
     Asked,
-    fingerprint_differences,
+    Differing,
     helper_differences,
     judge_differences,
     listed_differences,

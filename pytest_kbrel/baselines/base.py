@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import field
 from pathlib import Path, PurePath
 
 from pytest_kbrel.baselines.format import case_key
 from pytest_kbrel.records import (
-    AggregateCase,
     Case,
     CaseResult,
     Fingerprint,
+    Pairs,
     Table,
     record,
 )
@@ -26,7 +27,7 @@ class BaselineCase:
     key: str
     table: Table
     metrics: tuple[tuple[str, float | None], ...]
-    settings: tuple[tuple[str, str], ...] = ()
+    settings: Pairs = ()
 
 
 @record
@@ -61,19 +62,20 @@ class Baseline:
     """A blessed run, or a model of a paper. ``versions`` and ``settings`` are pairs of name and value.
 
     ``helpers`` are the models that judged or wrote distractors. ``paper`` is empty for a run;
-    for a paper ``cases`` go by the case's id, and ``model`` is ``None``.
+    a paper has what it ``published`` by the case's id, no ``cases``, and no ``model``.
     """
 
     path: Path
     model: Fingerprint | None
-    settings: tuple[tuple[str, str], ...]
-    cases: Mapping[str, BaselineCase | PublishedCase]
+    settings: Pairs
+    cases: Mapping[str, BaselineCase] = field(default_factory=dict)
     kbrel_version: str = ""
     created: str = ""
     reason: str = ""
     commit: str = ""
-    versions: tuple[tuple[str, str], ...] = ()
+    versions: Pairs = ()
     paper: str = ""
+    published: Mapping[str, PublishedCase] = field(default_factory=dict)
     helpers: tuple[Fingerprint, ...] = ()
 
     @property
@@ -82,26 +84,18 @@ class Baseline:
         spec = dict(self.settings).get("judge")
         return next((helper for helper in self.helpers if helper.spec == spec), None)
 
-    def case(
-        self, case: Case | AggregateCase | CaseResult | str
-    ) -> BaselineCase | PublishedCase | None:
-        """Return the same case of this run, by record, node id or key; ``None`` when it has no such case.
-
-        A paper knows no suites: its cases are found by id, in whatever suite they are.
-        """
-        key = case if isinstance(case, str) else f"{case.suite}::{case.id}"
-        if self.paper:
-            return self.cases.get(key.rpartition("::")[2])
-        return self.cases.get(case_key(*key.split("::", 1)) if "::" in key else key)
+    def case(self, case: Case | CaseResult) -> BaselineCase | None:
+        """Return the same case of this run; ``None`` when it has no such case."""
+        return self.cases.get(case_key(case.suite, case.id))
 
     def other_suites(self, suite: str) -> tuple[str, ...]:
         """Return the file names of this run's suites, nothing where ``suite`` (a path) is one of them."""
         names = dict.fromkeys(key.partition("::")[0] for key in self.cases)
-        return () if self.paper or PurePath(suite).name in names else tuple(names)
+        return () if PurePath(suite).name in names else tuple(names)
 
 
 # A case's suite, id, outcomes and settings.
-AnsweredCase = tuple[str, str, Table, tuple[tuple[str, str], ...]]
+AnsweredCase = tuple[str, str, Table, Pairs]
 
 
 def session_baseline(

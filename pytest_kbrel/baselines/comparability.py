@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterable, Sequence
 
 from pytest_kbrel.baselines.base import Baseline
+from pytest_kbrel.errors import count
 from pytest_kbrel.records import (
     OWN_WORDING,
     WORDING_FIELDS,
@@ -14,10 +15,9 @@ from pytest_kbrel.records import (
     Run,
     read_digest,
 )
-from pytest_kbrel.serialization import to_wire
 
 # What two models must share for any case to be comparable; prompts are compared fact by fact.
-MUST_BE_EQUAL = ("scoring_version", "chat_template", "decoding")
+MUST_BE_EQUAL = ("chat_template", "scoring_version", "decoding")
 
 # What makes two judges one. Where a judge runs, and under which version of its library, does not matter; a
 # judge behind a server has no digests and is known by its name, its ``architecture``.
@@ -46,13 +46,13 @@ KEPT = (
     "model_notes",
 )
 
-# What a model is called does not make it another one, and digests are told by their beginning.
-_NAMES = ("spec", "name")
 _NO_VERSIONS = ("commit", "workers", "helpers_asked", "helpers_reused", *KEPT)
 OLD_DAYS = 180
 
 # A fact's id with the digests of candidate and baseline.
 Asked = tuple[str, str, str]
+# A setting with what candidate and baseline have of it.
+Differing = tuple[str, str, str]
 # What a digest covers, in words, with the fields that it has of it.
 _PARTS = (
     ("the token ids of the prompts", ("prompts", "count")),
@@ -61,21 +61,6 @@ _PARTS = (
     ("the draws (seed, distractors, contexts)", ("draws",)),
 )
 _LONGEST = 60
-_DIGEST, _TOLD = 64, 12
-
-
-def fingerprint_differences(
-    a: Fingerprint, b: Fingerprint
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what two fingerprints must share and do not, and what else differs, each in words."""
-    must: list[str] = []
-    may: list[str] = []
-    ours, theirs = to_wire(a), to_wire(b)
-    for name, value in ours.items():
-        if name not in _NAMES and value != theirs[name]:
-            words = f"{name} ({_shown_value(value)} and {_shown_value(theirs[name])})"
-            (must if name in MUST_BE_EQUAL else may).append(words)
-    return tuple(must), tuple(may)
 
 
 def judge_differences(
@@ -92,15 +77,9 @@ def helper_differences(
     role: str, ours: Fingerprint, theirs: Fingerprint
 ) -> tuple[str, ...]:
     """Return in words why two helping models are not the same one, nothing if they are."""
-    a, b = to_wire(ours), to_wire(theirs)
-    differing = ", ".join(
-        f"{name} {a[name]!r} and {b[name]!r}"
-        for name in SAME_JUDGE
-        if a[name] != b[name]
-    )
-    if not differing:
-        return ()
-    return (f"{role} ({ours.spec} and {theirs.spec}: {differing})",)
+    differing = ours.differences(theirs)
+    words = ", ".join(differing[name] for name in SAME_JUDGE if name in differing)
+    return (f"{role} ({ours.spec} and {theirs.spec}: {words})",) if words else ()
 
 
 def same_draw(baseline: Baseline | None, limit: object, seed: object) -> bool:
@@ -122,7 +101,11 @@ def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
         return ()
     differences: list[str] = []
     if run.model is not None and baseline.model is not None:
-        differences += fingerprint_differences(run.model, baseline.model)[1]
+        differences += (
+            words
+            for name, words in run.model.differences(baseline.model).items()
+            if name not in MUST_BE_EQUAL
+        )
     ours = {"pytest-kbrel": run.kbrel_version, **dict(run.environment)}
     theirs = {"pytest-kbrel": baseline.kbrel_version, **dict(baseline.versions)}
     differences += [
@@ -147,14 +130,9 @@ def _days(then: str, now: str) -> int:
         return 0
 
 
-def _shown_value(value: object) -> str:
-    is_digest = isinstance(value, str) and len(value) == _DIGEST
-    return repr(str(value)[:_TOLD] if is_digest else value)
-
-
 def setting_differences(
     ours: Iterable[tuple[str, str]], theirs: Iterable[tuple[str, str]]
-) -> tuple[tuple[str, str, str], ...]:
+) -> tuple[Differing, ...]:
     """Return the settings that both have and that differ: (name, ours, theirs).
 
     A wording that one of them does not have is the probe's own.
@@ -171,7 +149,7 @@ def setting_differences(
 
 def prompt_differences(
     asked: Sequence[Asked],
-    settings: Sequence[tuple[str, str, str]] = (),
+    settings: Sequence[Differing] = (),
     *,
     another_tokenizer: bool = False,
 ) -> str:
@@ -195,7 +173,7 @@ def prompt_differences(
         ]
         if not facts:
             continue
-        words = f"{what} on {len(facts)} of {_facts(len(readable))} (first: {facts[0]})"
+        words = f"{what} on {len(facts)} of {count(len(readable), 'fact')} (first: {facts[0]})"
         if parts == ("settings",) and settings:
             listed = (
                 f"{name} ({_shown(mine)} and {_shown(given)})"
@@ -213,7 +191,7 @@ def prompt_differences(
     ]
     if unknown:
         differences.append(
-            f"the way {len(unknown)} of {_facts(len(asked))} were asked (prompts, settings, accepted answers "
+            f"the way {len(unknown)} of {count(len(asked), 'fact')} were asked (prompts, settings, accepted answers "
             f"or draws; first: {unknown[0]})"
         )
     return "; ".join(differences)
@@ -234,7 +212,3 @@ def _bos(digests: Sequence[tuple[str, Digest, Digest]]) -> list[str]:
         for word, number in counts
         if number
     ]
-
-
-def _facts(n: int) -> str:
-    return f"{n} fact{'' if n == 1 else 's'}"

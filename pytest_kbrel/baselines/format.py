@@ -19,7 +19,7 @@ from typing import Any
 
 from pytest_kbrel.bounds import TOKEN_ID, TOP_K, Bounds, shown
 from pytest_kbrel.errors import BaselineError
-from pytest_kbrel.records import Label, Outcome, Reply, Table, TopTokens
+from pytest_kbrel.records import Json, Label, Outcome, Reply, Table, TopTokens
 from pytest_kbrel.untrusted import MIB, UNPACKED, parse, read_bytes, read_json, unpack
 
 SCHEMA_VERSION = 2
@@ -27,7 +27,7 @@ META = "baseline.json"
 ALLOWED = "a folder that --kb-baseline-update wrote"
 
 
-def read_meta(path: Path, *, oldest: int = SCHEMA_VERSION) -> dict[str, Any]:
+def read_meta(path: Path, *, oldest: int = SCHEMA_VERSION) -> Json:
     """Read the readable half of the baseline in ``path``, of a schema version from ``oldest`` to ours."""
     file = path / META
     try:
@@ -47,7 +47,7 @@ def read_meta(path: Path, *, oldest: int = SCHEMA_VERSION) -> dict[str, Any]:
             f"allowed: {SCHEMA_VERSION}: update pytest-kbrel, or bless again with "
             f"--kb-baseline-update={path.name}"
         )
-    document: dict[str, Any] = meta
+    document: Json = meta
     return document
 
 
@@ -128,7 +128,7 @@ def read_compressed(path: Path, facts: int) -> bytes:
 def _line(key: str, table: Table, texts: bool) -> bytes:
     rows = sorted(table.rows, key=lambda row: row.fact_id)
     digests = [row.prompt_digest.split(".") for row in rows]
-    entry: dict[str, Any] = {
+    entry: Json = {
         "case": key,
         "facts": [row.fact_id for row in rows],
         "labels": "".join(_LETTERS[row.label] for row in rows),
@@ -154,7 +154,7 @@ def _line(key: str, table: Table, texts: bool) -> bytes:
     return text.encode("ascii") + b"\n"
 
 
-def _table(entry: dict[str, Any]) -> Table:
+def _table(entry: Json) -> Table:
     facts, columns = (
         [str(fact) for fact in entry["facts"]],
         tuple(map(str, entry["columns"])),
@@ -228,7 +228,7 @@ def _top(packed: Any) -> tuple[TopTokens, ...]:
     return tuple(top)
 
 
-def _columns(parts: Sequence[Sequence[str]]) -> dict[str, Any] | None:
+def _columns(parts: Sequence[Sequence[str]]) -> Json | None:
     """Return digests part by part; ``None`` where they have not all the same number of parts."""
     if len({len(part) for part in parts}) != 1:
         return None

@@ -28,7 +28,7 @@ from pytest_kbrel.baselines.format import (
     read_meta,
 )
 from pytest_kbrel.errors import BaselineError, nearest
-from pytest_kbrel.records import PUBLISHED, Fingerprint, is_published
+from pytest_kbrel.records import PUBLISHED, Fingerprint, Json, Pairs, is_published
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.untrusted import read_json
 
@@ -170,8 +170,8 @@ def is_there(name_or_path: str, rootdir: Path) -> bool:
         return False
 
 
-def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
-    cases: dict[str, Any] = meta["cases"]
+def _baseline(path: Path, meta: Json, lines: bytes) -> Baseline:
+    cases: Json = meta["cases"]
     tables = load_tables(lines)
     provenance = meta["provenance"]
     return Baseline(
@@ -198,11 +198,11 @@ def _baseline(path: Path, meta: dict[str, Any], lines: bytes) -> Baseline:
     )
 
 
-def _texts(pairs: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+def _texts(pairs: Json) -> Pairs:
     return tuple(sorted((str(name), str(value)) for name, value in pairs.items()))
 
 
-def _figures(metrics: dict[str, Any]) -> tuple[tuple[str, float | None], ...]:
+def _figures(metrics: Json) -> tuple[tuple[str, float | None], ...]:
     """Return figures by name; ``None`` stands for one that no fact has."""
     for name, value in metrics.items():
         if value is not None and (
@@ -249,11 +249,11 @@ def check_published(baseline: Baseline, name: str, case_ids: Sequence[str]) -> N
 
     No gate would then be judged against it, and nothing else would say so.
     """
-    if case_ids and not set(case_ids) & set(baseline.cases):
-        theirs = sorted({case.partition("[")[0] for case in baseline.cases})
+    if case_ids and not set(case_ids) & set(baseline.published):
+        theirs = sorted({case.partition("[")[0] for case in baseline.published})
         raise BaselineError(
             f"--kb-baseline: {name} has none of the cases of the suites ({_first(case_ids)}); found in it: "
-            f"{', '.join(theirs)} cases ({_first(sorted(baseline.cases))}); allowed: figures of a paper that "
+            f"{', '.join(theirs)} cases ({_first(sorted(baseline.published))}); allowed: figures of a paper that "
             "has some of them, or a blessed run"
         )
 
@@ -294,12 +294,12 @@ def _read_figures(path: Path) -> Baseline:
         reason=str(content.get("note", "")),
         model=None,
         settings=tuple(sorted(settings.items())),
-        cases=cases,
+        published=cases,
         paper=paper,
     )
 
 
-def _paper_case(case_id: str, entry: dict[str, Any], paper: str) -> PublishedCase:
+def _paper_case(case_id: str, entry: Json, paper: str) -> PublishedCase:
     figures = []
     for name, figure in entry["figures"].items():
         value, n = float(figure["value"]), int(figure.get("n", 0))

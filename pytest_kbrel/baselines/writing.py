@@ -48,7 +48,7 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
             "columns": list(case.table.columns),
             "facts": facts_digest(case.table.rows),
             "n": len(case.table.rows),
-            "metrics": _metrics(case),
+            "metrics": case.figures,
             "settings": dict(case.settings),
         }
         for case in results
@@ -84,7 +84,7 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
         "outcomes": {"file": name, "sha256": digest(data)},
         "cases": cases,
         "aggregates": {
-            _key(case): {"metrics": _metrics(case)}
+            _key(case): {"metrics": case.figures}
             for case in run.cases
             if case.aggregate
         },
@@ -172,10 +172,6 @@ def _blessable(directory: Path, run: Run) -> list[CaseResult]:
 
 def _key(case: CaseResult) -> str:
     return case_key(case.suite, case.id)
-
-
-def _metrics(case: CaseResult) -> dict[str, float | None]:
-    return {metric.name: metric.value for metric in case.metrics}
 
 
 def _is_foreign(directory: Path) -> bool:

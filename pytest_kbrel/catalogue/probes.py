@@ -25,6 +25,7 @@ from pytest_kbrel.records import (
     CaseKind,
     HeadToTailSettings,
     MonitorSettings,
+    Pairs,
     ProbeName,
     ProbeSettings,
     ReliabilitySettings,
@@ -92,7 +93,7 @@ class Probe:
     kinds: tuple[SliceKind, ...]
     reads: Literal["question", "contexts", "distractors"]
     headline: Mapping[SliceKind, tuple[str, ...]]
-    pairs: tuple[tuple[str, str], ...]
+    pairs: Pairs
     options: Mapping[str, Setting]
     wording: Mapping[str, str]
     places: Mapping[str, Places]

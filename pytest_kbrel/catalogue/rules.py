@@ -10,7 +10,7 @@ from typing import Literal
 
 from pytest_kbrel.bounds import SHARE, Bounds
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, Metric
-from pytest_kbrel.records import Gate, GateResult, Rule, Suite, record
+from pytest_kbrel.records import Gate, Rule, Suite, record
 
 # The keys of a two-sided tolerance, as suite files write it, with their meaning.
 THRESHOLDS: Mapping[str, str] = {
@@ -60,7 +60,7 @@ class GateRule:
         """Whether the rule compares with a baseline."""
         return self.nothing is not None
 
-    def beyond(self, gate: Gate | GateResult) -> float:
+    def beyond(self, gate: Gate) -> float:
         """Return what a change must significantly exceed for the gate to fail."""
         if gate.beyond is not None:
             return gate.beyond

@@ -1,7 +1,6 @@
 """The ``kbrel`` command, with a module for each larger subcommand.
 
-Each ``register`` adds a parser and sets ``run`` on it: a function of the parsed options that returns the
-exit code. Heavy imports belong inside that function.
+Each is a function of the parsed options that returns the exit code. Heavy imports belong inside it.
 """
 
 from __future__ import annotations
@@ -26,10 +25,31 @@ from pytest_kbrel.cli import (
     merge,
     report,
 )
-from pytest_kbrel.cli.arguments import is_json_only, print_document
+from pytest_kbrel.cli.arguments import (
+    COMMANDS,
+    Options,
+    argument,
+    command,
+    is_json_only,
+    print_document,
+)
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.printing import printable
 
+# Each adds its command where it is imported.
+_MODULES = (
+    build,
+    check,
+    comment,
+    compare,
+    export,
+    import_,
+    init,
+    judge,
+    labels,
+    merge,
+    report,
+)
 # What a shell reports of a program that the signal of a broken pipe ended.
 _BROKEN_PIPE = 128 + 13
 
@@ -86,37 +106,22 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kbrel {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    init.register(commands)
-    import_.register(commands)
-    schema = commands.add_parser("schema", help="print a JSON Schema")
-    schema.add_argument(
-        "of",
-        choices=("suite", "report"),
-        nargs="?",
-        default="suite",
-        help="of suite files, or of report.json (default: suite)",
-    )
-    schema.add_argument(
-        "--json",
-        action="store_true",
-        help="changes nothing: a schema is a JSON document",
-    )
-    schema.set_defaults(run=_schema)
-    for command in (
-        check,
-        build,
-        comment,
-        compare,
-        export,
-        merge,
-        report,
-        judge,
-        labels,
-    ):
-        command.register(commands)
+    for add in COMMANDS:
+        add(commands)
     return parser
 
 
-def _schema(options: argparse.Namespace) -> int:
+@command(
+    "schema",
+    "print a JSON Schema",
+    argument(
+        "of",
+        "of suite files, or of report.json (default: suite)",
+        choices=("suite", "report"),
+        nargs="?",
+        default="suite",
+    ),
+)
+def _schema(options: Options) -> int:
     print(resources.schema(options.of), end="")
     return 0

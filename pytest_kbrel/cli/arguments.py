@@ -1,4 +1,4 @@
-"""Helpers of the subcommands: numbers for argparse, and what is printed."""
+"""Commands of ``kbrel``: their arguments as data, and what they print."""
 
 from __future__ import annotations
 
@@ -15,32 +15,84 @@ from pytest_kbrel.outputs import is_stdout
 from pytest_kbrel.printing import printable
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Options: TypeAlias = argparse.Namespace
+Run: TypeAlias = Callable[[Options], int]
+# What adds each command.
+COMMANDS: list[Callable[[Commands], None]] = []
+# The title under which an argument is listed, its names, and what argparse is to know of it.
+Argument: TypeAlias = tuple[str, str, dict[str, Any]]
 # The value of --json where it may name a file and names none.
 STDOUT = Path("-")
 
 
-def finish(
-    parser: argparse.ArgumentParser,
-    run: Callable[[argparse.Namespace], int],
-) -> None:
-    """Add ``--json``, which :func:`print_result` obeys; set ``run``."""
-    parser.set_defaults(run=run)
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON document and nothing else"
-    )
+def argument(
+    name: str,
+    about: str,
+    form: Bounds | Callable[[str], Any] | None = None,
+    *,
+    group: str = "",
+    **how: Any,
+) -> Argument:
+    """Return an argument; ``form`` reads its text, ``group`` is the title under which it is listed.
+
+    ``how`` is what else argparse is to know of it.
+    """
+    if isinstance(form, Bounds):
+        form = number_within(form)
+    return group, name, {"help": about, **({"type": form} if form else {}), **how}
 
 
-def add_output(
-    parser: argparse.ArgumentParser, metavar: str, about: str, *, required: bool = True
-) -> None:
-    """Add ``--output`` and ``--force``."""
-    parser.add_argument(
-        "--output", metavar=metavar, type=Path, required=required, help=about
-    )
-    parser.add_argument("--force", action="store_true", help="replace what is there")
+def switch(name: str, about: str, *, group: str = "") -> Argument:
+    """Return a flag without a value."""
+    return argument(name, about, group=group, action="store_true")
 
 
-def is_json_only(options: argparse.Namespace) -> bool:
+RUN = argument("report", "a report folder or its report.json", Path, metavar="RUN")
+FORCE = switch("--force", "replace what is there")
+
+
+def output(
+    metavar: str, about: str, *, required: bool = True
+) -> tuple[Argument, Argument]:
+    """Return ``--output`` and ``--force``."""
+    return argument("--output", about, Path, metavar=metavar, required=required), FORCE
+
+
+def command(
+    name: str,
+    about: str,
+    *arguments: Argument,
+    json: bool = True,
+    parent: tuple[str, str] | None = None,
+    **more: Any,
+) -> Callable[[Run], Run]:
+    """Make a command of a function of its options that returns the exit code.
+
+    It has these arguments and ``--json``, which :func:`print_result` obeys. ``parent`` is the command of which
+    it is one, with its help, ``more`` what else argparse is to know of it.
+    """
+
+    def decorated(run: Run) -> Run:
+        def add(commands: Commands) -> None:
+            if parent:
+                above = commands.add_parser(parent[0], help=parent[1])
+                commands = above.add_subparsers(required=True, metavar="WHAT")
+            parser = commands.add_parser(name, help=about, **more)
+            parser.set_defaults(run=run)
+            groups: dict[str, Any] = {"": parser}
+            in_json = switch("--json", "print one JSON document and nothing else")
+            for group, flags, how in (*arguments, *([in_json] if json else [])):
+                if group not in groups:
+                    groups[group] = parser.add_argument_group(group)
+                groups[group].add_argument(*flags.split(), **how)
+
+        COMMANDS.append(add)
+        return run
+
+    return decorated
+
+
+def is_json_only(options: Options) -> bool:
     """Return True if standard output is to be one JSON document."""
     return getattr(options, "json", None) in (True, STDOUT)
 
@@ -51,7 +103,7 @@ def print_document(document: Mapping[str, Any]) -> None:
 
 
 def print_result(
-    options: argparse.Namespace, document: Mapping[str, Any], lines: Iterable[object]
+    options: Options, document: Mapping[str, Any], lines: Iterable[object]
 ) -> None:
     """Print what a command did: ``document`` with ``--json``, otherwise ``lines`` for people."""
     if is_json_only(options):

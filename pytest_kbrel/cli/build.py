@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_kbrel.bounds import CAP, FLAG_SEED, SHARE_OR_NONE, YEAR
-from pytest_kbrel.cli.arguments import Commands, finish, number_within, print_result
+from pytest_kbrel.cli.arguments import (
+    Options,
+    argument,
+    command,
+    print_result,
+    switch,
+)
 
 if TYPE_CHECKING:
     from pytest_kbrel.facts.question_set import Columns, Manifest
@@ -17,118 +23,114 @@ _ABOUT = """\
 Build a question set with popularity buckets from a dump of facts (CSV, TSV, JSON Lines, Parquet),
 by the rules of Head-to-Tail. Defaults are the paper's where it has one for all its sources.
 docs/suites.md explains the rules."""
+_COLUMNS, _RULES, _ENGINE = "the dump's columns", "rules", "engine"
+# What is said of the columns that a dump has, and may have.
+_NEEDED = dict.fromkeys(("subject", "relation", "object", "popularity"), "")
+_DEFAULTS = _NEEDED | dict.fromkeys(("year", "type"), ", if there; '' for none")
 
 
-def register(commands: Commands) -> None:
-    """Add the command with its one target."""
-    build = commands.add_parser("build", help="make something from its sources")
-    parser = build.add_subparsers(required=True, metavar="WHAT").add_parser(
-        "head-to-tail",
-        help="make a question set with popularity buckets from a dump of facts",
-        description=_ABOUT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "dump", type=Path, metavar="DUMP", help="file of facts, may be compressed (.gz)"
-    )
-    parser.add_argument(
+def _size(text: str) -> str:
+    # DuckDB takes a negative size for no limit at all.
+    if text.lstrip().startswith("-"):
+        raise argparse.ArgumentTypeError(
+            f"found {text!r}; allowed: a size such as 4GB or 800MB"
+        )
+    return text
+
+
+@command(
+    "head-to-tail",
+    "make a question set with popularity buckets from a dump of facts",
+    argument("dump", "file of facts, may be compressed (.gz)", Path, metavar="DUMP"),
+    argument(
         "--templates",
-        type=Path,
+        "relations and questions",
+        Path,
         required=True,
         metavar="YAML",
-        help="relations and questions",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--output",
-        type=Path,
+        "folder to write, new or empty",
+        Path,
         required=True,
         metavar="DIR",
-        help="folder to write, new or empty",
-    )
-    _columns(parser)
-    rules = parser.add_argument_group("rules")
-    rules.add_argument(
+    ),
+    *(
+        argument(
+            f"--{name}", f"default: {name}{more}", group=_COLUMNS, metavar="COLUMN"
+        )
+        for name, more in _DEFAULTS.items()
+    ),
+    switch(
+        "--table",
+        "a row is an entity and each template names a column, instead of one row a fact",
+        group=_COLUMNS,
+    ),
+    argument(
+        "--format",
+        "default: by name",
+        group=_COLUMNS,
+        choices=("csv", "tsv", "jsonl", "parquet"),
+    ),
+    switch("--no-quotes", '" is a plain character in CSV and TSV', group=_COLUMNS),
+    argument(
         "--until",
-        type=number_within(YEAR),
+        "last year (default: 2020)",
+        YEAR,
+        group=_RULES,
         default=2020,
         metavar="YEAR",
-        help="last year (default: 2020)",
-    )
-    rules.add_argument(
+    ),
+    argument(
         "--cap",
-        type=number_within(CAP),
+        "most questions a template and bucket (default: 100)",
+        CAP,
+        group=_RULES,
         default=100,
         metavar="N",
-        help="most questions a template and bucket (default: 100)",
-    )
-    rules.add_argument(
-        "--seed",
-        type=number_within(FLAG_SEED),
-        default=0,
-        help="fixes the draw (default: 0)",
-    )
-    rules.add_argument(
+    ),
+    argument(
+        "--seed", "fixes the draw (default: 0)", FLAG_SEED, group=_RULES, default=0
+    ),
+    argument(
         "--ascii-share",
-        type=number_within(SHARE_OR_NONE),
+        "a subject needs more than this share of ASCII characters; 0 keeps all (default: 0.6)",
+        SHARE_OR_NONE,
+        group=_RULES,
         default=0.6,
         metavar="X",
-        help="a subject needs more than this share of ASCII characters; 0 keeps all (default: 0.6)",
-    )
-    rules.add_argument(
+    ),
+    argument(
         "--answers",
+        "only facts with one object, or all objects accepted (default: single)",
+        group=_RULES,
         choices=("single", "all"),
         default="single",
-        help="only facts with one object, or all objects accepted (default: single)",
-    )
-    rules.add_argument(
+    ),
+    argument(
         "--answer-in-question",
+        "what becomes of a question that says its answer (default: drop)",
+        group=_RULES,
         choices=("drop", "keep"),
         default="drop",
-        help="what becomes of a question that says its answer (default: drop)",
-    )
-    engine = parser.add_argument_group("engine")
-    engine.add_argument(
+    ),
+    argument(
         "--memory-limit",
-        type=_size,
+        "of DuckDB (default: 4GB)",
+        _size,
+        group=_ENGINE,
         default="4GB",
         metavar="SIZE",
-        help="of DuckDB (default: 4GB)",
-    )
-    engine.add_argument(
-        "--temp-dir",
-        type=Path,
-        metavar="DIR",
-        help="where to spill to disk",
-    )
-    finish(parser, _run)
-
-
-def _columns(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("the dump's columns")
-    for name in ("subject", "relation", "object", "popularity"):
-        group.add_argument(f"--{name}", metavar="COLUMN", help=f"default: {name}")
-    for name in ("year", "type"):
-        group.add_argument(
-            f"--{name}",
-            metavar="COLUMN",
-            help=f"default: {name}, if there; '' for none",
-        )
-    group.add_argument(
-        "--table",
-        action="store_true",
-        help="a row is an entity and each template names a column, instead of one row a fact",
-    )
-    group.add_argument(
-        "--format",
-        choices=("csv", "tsv", "jsonl", "parquet"),
-        help="default: by name",
-    )
-    group.add_argument(
-        "--no-quotes", action="store_true", help='" is a plain character in CSV and TSV'
-    )
-
-
-def _run(options: argparse.Namespace) -> int:
+    ),
+    argument(
+        "--temp-dir", "where to spill to disk", Path, group=_ENGINE, metavar="DIR"
+    ),
+    description=_ABOUT,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+    parent=("build", "make something from its sources"),
+)
+def _run(options: Options) -> int:
     from pytest_kbrel.facts.question_set import (
         Dump,
         Filters,
@@ -167,22 +169,13 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _size(text: str) -> str:
-    # DuckDB takes a negative size for no limit at all.
-    if text.lstrip().startswith("-"):
-        raise argparse.ArgumentTypeError(
-            f"found {text!r}; allowed: a size such as 4GB or 800MB"
-        )
-    return text
-
-
-def _mapping(options: argparse.Namespace) -> Columns:
+def _mapping(options: Options) -> Columns:
     from pytest_kbrel.errors import KbrelError
     from pytest_kbrel.facts.question_set import Columns
 
     named = {
         name: column
-        for name in ("subject", "relation", "object", "popularity")
+        for name in _NEEDED
         if (column := getattr(options, name)) is not None
     }
     if options.table:

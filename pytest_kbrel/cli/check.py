@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import shutil
 from typing import TYPE_CHECKING
 
-from pytest_kbrel.cli.arguments import Commands, finish, print_result
+from pytest_kbrel.cli.arguments import (
+    Options,
+    argument,
+    command,
+    print_result,
+)
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.printing import format_table, wrap
 
@@ -15,23 +19,14 @@ if TYPE_CHECKING:
     from pytest_kbrel.models.checkpoint.checks import Finding
 
 
-def register(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "check",
-        help="say what loading finds of a checkpoint; exit code 1 on an error",
-        epilog="an error ends it; three questions at the end are asked of plain transformers too",
-    )
-    parser.add_argument(
-        "model", metavar="CKPT", help="as --kb-model names it: a folder or hub id"
-    )
-    parser.add_argument(
-        "--kb-model-args", metavar="K=V,…", default="", help="as for pytest"
-    )
-    finish(parser, _run)
-
-
-def _run(options: argparse.Namespace) -> int:
+@command(
+    "check",
+    "say what loading finds of a checkpoint; exit code 1 on an error",
+    argument("model", "as --kb-model names it: a folder or hub id", metavar="CKPT"),
+    argument("--kb-model-args", "as for pytest", metavar="K=V,…", default=""),
+    epilog="an error ends it; three questions at the end are asked of plain transformers too",
+)
+def _run(options: Options) -> int:
     from pytest_kbrel.errors import NoFolderError
     from pytest_kbrel.models.checkpoint.spec import ModelSpec
     from pytest_kbrel.models.hf.backend import HF, load

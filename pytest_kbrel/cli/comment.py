@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
 from pytest_kbrel.cli.arguments import (
-    Commands,
-    add_output,
-    finish,
+    RUN,
+    Options,
+    argument,
+    command,
     is_json_only,
+    output,
     print_document,
     print_result,
 )
@@ -17,28 +16,18 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.outputs import write_text
 
 
-def register(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "comment", help="write the comment on a pull request about a recorded run"
-    )
-    parser.add_argument(
-        "report", metavar="RUN", type=Path, help="a report folder or its report.json"
-    )
-    add_output(parser, "FILE", "file to write, by default the terminal", required=False)
-    parser.add_argument(
-        "--name", default="", help="tells the comments of several gates apart"
-    )
-    parser.add_argument(
-        "--link", metavar="URL", default="", help="page of the job, with its artifacts"
-    )
-    parser.add_argument(
-        "--commit", metavar="ID", default="", help="the commit that was gated"
-    )
-    finish(parser, _run)
-
-
-def _run(options: argparse.Namespace) -> int:
+@command(
+    "comment",
+    "write the comment on a pull request about a recorded run",
+    RUN,
+    *output("FILE", "file to write, by default the terminal", required=False),
+    argument("--name", "tells the comments of several gates apart", default=""),
+    argument(
+        "--link", "page of the job, with its artifacts", metavar="URL", default=""
+    ),
+    argument("--commit", "the commit that was gated", metavar="ID", default=""),
+)
+def _run(options: Options) -> int:
     from pytest_kbrel.reports.markdown import comment_markdown
     from pytest_kbrel.reports.recorded import read_run
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import math
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from pytest_kbrel.cli.arguments import Commands, add_output, finish, print_result
+from pytest_kbrel.cli.arguments import (
+    RUN,
+    Options,
+    argument,
+    command,
+    output,
+    print_result,
+)
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.outputs import new_file
-from pytest_kbrel.records import CaseResult, Outcome
+from pytest_kbrel.records import CaseResult, Fingerprint, Json, Outcome, Run
 
 SCHEMA = "0.3.0"
 _ABOUT = ("label", "rule", "cluster", "prompt_digest")
@@ -26,49 +31,40 @@ _SCORE = "as_expected"
 _MODEL_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-def register(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "export", help="write a recorded run in a format that other tools read"
-    )
-    parser.add_argument(
-        "report", metavar="RUN", type=Path, help="a report folder or its report.json"
-    )
-    parser.add_argument(
+@command(
+    "export",
+    "write a recorded run in a format that other tools read",
+    RUN,
+    argument(
         "--format",
+        "eee: aggregate and instance records of Every Eval Ever; csv: a row for each fact",
         choices=("eee", "csv"),
         required=True,
-        help="eee: aggregate and instance records of Every Eval Ever; csv: a row for each fact",
-    )
-    add_output(
-        parser,
+    ),
+    *output(
         "PATH",
         "the file (csv), or the folder in which data/kbrel/ORG/NAME/ is made (eee)",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--model-id",
+        "what the model is called on the Hub (eee)",
         metavar="ORG/NAME",
-        help="what the model is called on the Hub (eee)",
-    )
-    finish(parser, _run)
-
-
-def _run(options: argparse.Namespace) -> int:
-    from pytest_kbrel.reports.json_report import read_report
+    ),
+)
+def _run(options: Options) -> int:
     from pytest_kbrel.session.outcomes import recorded_run
 
-    path = options.report
-    cases = [case for case in recorded_run(path).cases if case.table.rows]
+    run = recorded_run(options.report)
+    cases = [case for case in run.cases if case.table.rows]
     if not cases:
         raise KbrelError(
-            f"{path}: no case has an outcome; allowed: a run with cases that are not invalid"
+            f"{options.report}: no case has an outcome; allowed: a run with cases that are not invalid"
         )
     if options.format == "csv":
         write_csv(cases, options.output, force=options.force)
         files = [options.output]
     elif _MODEL_ID.fullmatch(name := options.model_id or "none"):
-        report = read_report(path)
-        files = write_eee(report, cases, name, options.output, force=options.force)
+        files = write_eee(run, cases, name, options.output, force=options.force)
     else:
         raise KbrelError(
             f"--model-id: found {name}; allowed: ORG/NAME, as the Hub calls the model"
@@ -97,7 +93,7 @@ def _score(row: Outcome) -> float:
 
 
 def write_eee(
-    report: Mapping[str, Any],
+    run: Run,
     cases: list[CaseResult],
     model_id: str,
     output: Path,
@@ -111,13 +107,13 @@ def write_eee(
     from pytest_kbrel.serialization import replace_surrogates
 
     try:
-        created = datetime.fromisoformat(report["created"])
+        created = datetime.fromisoformat(run.created)
         if created.tzinfo is None:
             created = created.replace(tzinfo=UTC)
         stamp = str(int(created.timestamp()))
-    except (TypeError, ValueError, OverflowError):
+    except (ValueError, OverflowError):
         raise KbrelError(
-            f"the report's 'created': found {report['created']!r:.99}; allowed: a time such as "
+            f"the report's 'created': found {run.created!r:.99}; allowed: a time such as "
             "2026-11-01T10:00:00+00:00"
         ) from None
     evaluation_id = f"kbrel/{model_id}/{stamp}"
@@ -135,7 +131,7 @@ def write_eee(
     record = {
         "schema_version": SCHEMA,
         "evaluation_id": evaluation_id,
-        "evaluation_timestamp": report["created"],
+        "evaluation_timestamp": run.created,
         "retrieved_timestamp": stamp,
         "source_metadata": {
             "source_name": "pytest-kbrel",
@@ -143,9 +139,9 @@ def write_eee(
             "source_organization_name": "unknown",
             "evaluator_relationship": "other",
         },
-        "eval_library": {"name": "pytest-kbrel", "version": report["kbrel_version"]},
-        "model_info": _model_info(report["model"] or {}, model_id),
-        "evaluation_results": [*_metrics(report), *map(_own_score, cases)],
+        "eval_library": {"name": "pytest-kbrel", "version": run.kbrel_version},
+        "model_info": _model_info(run.model, model_id),
+        "evaluation_results": [*_metrics(run), *map(_own_score, cases)],
         "detailed_evaluation_results": {
             "format": "jsonl",
             "file_path": samples.as_posix(),
@@ -166,18 +162,18 @@ def write_eee(
     return paths
 
 
-def _model_info(model: Mapping[str, Any], model_id: str) -> dict[str, Any]:
+def _model_info(model: Fingerprint | None, model_id: str) -> Json:
     details = {
-        key: str(model[key])
+        key: getattr(model, key)
         for key in ("spec", "weights_digest", "dtype", "quantisation")
-        if model.get(key)
+        if getattr(model, key, "")
     }
     return {
         "name": model_id.partition("/")[2],
         "id": model_id,
         "inference_engine": {
-            "name": str(model.get("backend", "unknown")),
-            "version": str(model.get("backend_version", "unknown")),
+            "name": model.backend if model else "unknown",
+            "version": model.backend_version if model else "unknown",
         },
         "additional_details": {
             "deployment_type": "unknown",
@@ -187,36 +183,36 @@ def _model_info(model: Mapping[str, Any], model_id: str) -> dict[str, Any]:
     }
 
 
-def _metrics(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _metrics(run: Run) -> Iterator[Json]:
     from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
 
     known = {**METRICS, **SHOWN_ONLY, **CHANGE_METRICS}
-    for case in report["cases"]:
-        for name, figure in case["metrics"].items():
-            if figure["value"] is None:
+    for case in run.cases:
+        for figure in case.metrics:
+            if figure.value is None:
                 continue
-            config: dict[str, Any] = {"lower_is_better": figure["better"] == "lower"}
-            if (metric := known.get(name)) is not None:
+            config: Json = {"lower_is_better": figure.better == "lower"}
+            if (metric := known.get(figure.name)) is not None:
                 config |= {
                     "score_type": "continuous",
                     "min_score": metric.low,
                     "max_score": "Infinity" if math.isinf(metric.high) else metric.high,
                 }
-            details: dict[str, Any] = {"score": figure["value"]}
-            if figure.get("low") is not None:
+            details: Json = {"score": figure.value}
+            if figure.low is not None:
                 interval = {
-                    "lower": figure["low"],
-                    "upper": figure["high"],
+                    "lower": figure.low,
+                    "upper": figure.high,
                     "confidence_level": 0.95,
                 }
                 details["uncertainty"] = {
                     "confidence_interval": interval,
-                    "num_samples": figure["n"],
+                    "num_samples": figure.n,
                 }
-            yield _result(case["id"], name, config, details)
+            yield _result(case.nodeid, figure.name, config, details)
 
 
-def _own_score(case: CaseResult) -> dict[str, Any]:
+def _own_score(case: CaseResult) -> Json:
     scores = [_score(row) for row in case.table.rows]
     config = {
         "lower_is_better": False,
@@ -227,9 +223,7 @@ def _own_score(case: CaseResult) -> dict[str, Any]:
     return _result(case.nodeid, _SCORE, config, {"score": sum(scores) / len(scores)})
 
 
-def _result(
-    case: str, metric: str, config: dict[str, Any], details: dict[str, Any]
-) -> dict[str, Any]:
+def _result(case: str, metric: str, config: Json, details: Json) -> Json:
     return {
         "evaluation_result_id": f"{case}:{metric}",
         "evaluation_name": case,
@@ -242,9 +236,7 @@ def _result(
     }
 
 
-def _instances(
-    case: CaseResult, evaluation_id: str, model_id: str
-) -> Iterator[dict[str, Any]]:
+def _instances(case: CaseResult, evaluation_id: str, model_id: str) -> Iterator[Json]:
     for row in case.table.rows:
         score = _score(row)
         reference = [row.expected] if row.expected else []

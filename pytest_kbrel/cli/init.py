@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from pytest_kbrel import resources
-from pytest_kbrel.cli.arguments import Commands, finish, print_result
+from pytest_kbrel.cli.arguments import (
+    Options,
+    argument,
+    command,
+    print_result,
+)
 from pytest_kbrel.outputs import new_file
 from pytest_kbrel.words import DEFAULT_CACHE, DEFAULT_OUTPUT
 
@@ -49,23 +53,6 @@ _READ_BY_PYTEST = (
 _IGNORED = (f"{DEFAULT_OUTPUT}*/", f"{DEFAULT_CACHE}/")
 
 
-def register(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "init",
-        help="make a project: a suite, its baseline, settings and a workflow; nothing is overwritten",
-    )
-    parser.add_argument(
-        "directory",
-        metavar="DIR",
-        type=Path,
-        nargs="?",
-        default=Path(),
-        help="its folder (default: .)",
-    )
-    finish(parser, _run)
-
-
 def _project() -> Iterator[tuple[str, Mapping[str, bytes]]]:
     """Yield the name of each file to write, with its content, and of each folder, with its files."""
     for name in ("world.kb.yaml", "quick.kb.yaml", "conftest.py"):
@@ -94,7 +81,19 @@ def _lacking(present: Path, name: str) -> list[str]:
     return [] if "kb_baseline" in text else [line]
 
 
-def _run(options: argparse.Namespace) -> int:
+@command(
+    "init",
+    "make a project: a suite, its baseline, settings and a workflow; nothing is overwritten",
+    argument(
+        "directory",
+        "its folder (default: .)",
+        Path,
+        metavar="DIR",
+        nargs="?",
+        default=Path(),
+    ),
+)
+def _run(options: Options) -> int:
     directory: Path = options.directory
     if directory.exists() and not directory.is_dir():
         raise NotADirectoryError(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytest_kbrel.cli.arguments import Commands, add_output, finish, print_result
+from pytest_kbrel.cli.arguments import (
+    Options,
+    argument,
+    command,
+    output,
+    print_result,
+)
 from pytest_kbrel.cli.labels import agreement, agreement_lines
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import describe, json_records
 from pytest_kbrel.outputs import new_file
-from pytest_kbrel.records import LANGUAGES, Label, base_language
+from pytest_kbrel.records import LANGUAGES, Json, Label, Pairs, base_language
 
 if TYPE_CHECKING:
     from pytest_kbrel.judges.rules import Judged
@@ -28,46 +33,41 @@ _HUMAN |= dict.fromkeys(("0", "false", "wrong", "incorrect"), False)
 _LABELS: Sequence[Label] = ("correct", "wrong", "uninformative")
 
 
-def register(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "judge",
-        help="say of each prediction in a file whether it is correct, wrong or uninformative",
-        epilog='each line: {"id", "question", "answers": [...], "prediction"}, and "language" ("de") where '
-        "that is not English; other keys are kept",
-    )
-    parser.add_argument("path", metavar="IN.jsonl", type=Path, help="the predictions")
-    add_output(parser, "OUT.jsonl", "the same lines with their verdicts")
-    parser.add_argument(
+@command(
+    "judge",
+    "say of each prediction in a file whether it is correct, wrong or uninformative",
+    argument("path", "the predictions", Path, metavar="IN.jsonl"),
+    *output("OUT.jsonl", "the same lines with their verdicts"),
+    argument(
         "--uninformative",
+        "YAML with further patterns of uninformative answers",
+        Path,
         metavar="FILE",
-        type=Path,
-        help="YAML with further patterns of uninformative answers",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--human",
+        "print how far the verdicts agree with a human's under this key (0 or 1)",
         metavar="KEY",
-        help="print how far the verdicts agree with a human's under this key (0 or 1)",
-    )
-    finish(parser, _run)
-
-
-def _run(options: argparse.Namespace) -> int:
+    ),
+    epilog='each line: {"id", "question", "answers": [...], "prediction"}, and "language" ("de") where '
+    "that is not English; other keys are kept",
+)
+def _run(options: Options) -> int:
     from pytest_kbrel.suites.parse import read_uninformative
 
-    output, key = options.output, options.human
+    key = options.human
     extra = read_uninformative(options.uninformative) if options.uninformative else ()
     counts: Counter[str] = Counter()
     unsupported: Counter[str] = Counter()
     pairs: Counter[tuple[bool, bool]] = Counter()
 
-    def judged_row(row: dict[str, Any]) -> tuple[dict[str, Any], Judged]:
+    def judged_row(row: Json) -> tuple[Json, Judged]:
         verdict = _judged(row, extra)
         if key:
             pairs[_human(row, key), verdict.label == "correct"] += 1
         return row, verdict
 
-    with new_file(output, force=options.force) as stream:
+    with new_file(options.output, force=options.force) as stream:
         for _, (row, verdict) in json_records(options.path, _FORM, judged_row):
             counts[verdict.label] += 1
             if (language := base_language(row.get("language", ""))) not in LANGUAGES:
@@ -79,14 +79,14 @@ def _run(options: argparse.Namespace) -> int:
     totals = ", ".join(f"{counts[label]} {label}" for label in _LABELS)
     shares = agreement(pairs)
     document = {
-        "output": output,
+        "output": options.output,
         "predictions": counts.total(),
         "verdicts": {label: counts[label] for label in _LABELS},
         "languages_without_rules": dict(unsupported),
         "human": shares if key else None,
     }
     lines = [
-        f"{counts.total()} predictions: {totals}; written to {output}",
+        f"{counts.total()} predictions: {totals}; written to {options.output}",
         *(
             f"{number} of them in {language!r}, for which there are no rules: judged by those for English; "
             f"known are {', '.join(LANGUAGES)}"
@@ -97,7 +97,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _judged(row: dict[str, Any], extra: tuple[tuple[str, str], ...]) -> Judged:
+def _judged(row: Json, extra: Pairs) -> Judged:
     """Judge one row; raises ``ValueError`` where it is no prediction."""
     from pytest_kbrel.facts.files import check_key
     from pytest_kbrel.judges.rules import judge
@@ -149,7 +149,7 @@ def _text(what: str, value: object, allowed: str) -> str:
     raise ValueError(f"{what} must be {allowed}, found {describe(value)}")
 
 
-def _human(row: dict[str, Any], key: str) -> bool:
+def _human(row: Json, key: str) -> bool:
     if key not in row:
         raise ValueError(
             f"the key {key!r} with the human's verdict is missing{nearest(key, row)}"

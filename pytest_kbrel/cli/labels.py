@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from collections import Counter
@@ -13,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from pytest_kbrel.bounds import FLAG_SEED, LIMIT, limit_value
 from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.cli.arguments import (
-    Commands,
-    add_output,
-    finish,
-    number_within,
+    Options,
+    argument,
+    command,
+    output,
     print_result,
 )
 from pytest_kbrel.errors import KbrelError, SuiteError
@@ -41,37 +40,31 @@ _FORM = (
 )
 
 
-def register(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "labels",
-        help="draw answers of a recorded run for a human to label, and say how often its judge errs",
-        epilog='write "right", "wrong" or "missing" as the label of each line, and call kbrel labels with the '
-        "file; call it where pytest was called, for the suites are read again",
-    )
-    parser.add_argument(
+@command(
+    "labels",
+    "draw answers of a recorded run for a human to label, and say how often its judge errs",
+    argument(
         "source",
+        "the folder of a run's reports to draw from, or the labelled file",
+        Path,
         metavar="RUN|FILE",
-        type=Path,
-        help="the folder of a run's reports to draw from, or the labelled file",
-    )
-    add_output(
-        parser,
+    ),
+    *output(
         "OUT.jsonl",
         "the answers to label, one a line (needed with a RUN)",
         required=False,
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--number",
+        f"how many answers to draw (default: {_DEFAULT})",
+        LIMIT,
         metavar="N",
-        type=number_within(LIMIT),
         default=_DEFAULT,
-        help=f"how many answers to draw (default: {_DEFAULT})",
-    )
-    finish(parser, _run)
-
-
-def _run(options: argparse.Namespace) -> int:
+    ),
+    epilog='write "right", "wrong" or "missing" as the label of each line, and call kbrel labels with the '
+    "file; call it where pytest was called, for the suites are read again",
+)
+def _run(options: Options) -> int:
     from pytest_kbrel.session.outcomes import recorded_run
 
     if options.source.is_file():
@@ -103,7 +96,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _report(options: argparse.Namespace) -> int:
+def _report(options: Options) -> int:
     """Print the sensitivity and specificity of the verdicts in a labelled file."""
     records = json_records(options.source, _FORM, _labelled)
     shares = agreement(Counter(pair for _, pair in records))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 from pathlib import Path
@@ -11,7 +10,14 @@ from _pytest.config.exceptions import UsageError
 from _pytest.config.findpaths import locate_config
 from _pytest.outcomes import Failed
 
-from pytest_kbrel.cli.arguments import Commands, add_output, finish, print_result
+from pytest_kbrel.cli.arguments import (
+    Options,
+    argument,
+    command,
+    output,
+    print_result,
+    switch,
+)
 from pytest_kbrel.errors import KbrelError
 
 _INCONCLUSIVE = ("warn", "fail")
@@ -19,50 +25,43 @@ _INCONCLUSIVE = ("warn", "fail")
 _DOCUMENT = ("baseline", "summary", "exit_status", "complete", "problems")
 
 
-def register(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "merge", help="join recorded shards and decide them as one run"
-    )
-    parser.add_argument(
+@command(
+    "merge",
+    "join recorded shards and decide them as one run",
+    argument(
         "runs",
+        "report folders of all shards, or a folder of them",
+        Path,
         metavar="DIR",
-        type=Path,
         nargs="+",
-        help="report folders of all shards, or a folder of them",
-    )
-    add_output(parser, "DIR", "folder of the reports")
-    parser.add_argument(
+    ),
+    *output("DIR", "folder of the reports"),
+    argument(
         "--baseline",
-        metavar="NAME|PATH",
-        help="blessed run to compare with (default: KB_BASELINE, else kb_baseline of pytest's ini file in "
+        "blessed run to compare with (default: KB_BASELINE, else kb_baseline of pytest's ini file in "
         "--rootdir, else none)",
-    )
-    parser.add_argument(
+        metavar="NAME|PATH",
+    ),
+    argument(
         "--inconclusive",
-        choices=_INCONCLUSIVE,
-        help="what an inconclusive case does (default: KB_INCONCLUSIVE, else kb_inconclusive of that file, "
+        "what an inconclusive case does (default: KB_INCONCLUSIVE, else kb_inconclusive of that file, "
         "else warn)",
-    )
-    parser.add_argument(
-        "--junitxml", metavar="FILE", type=Path, help="JUnit file to write as well"
-    )
-    parser.add_argument(
+        choices=_INCONCLUSIVE,
+    ),
+    argument("--junitxml", "JUnit file to write as well", Path, metavar="FILE"),
+    switch(
         "--junit-properties",
-        action="store_true",
-        help="write the figures of a case into it as properties, not as output",
-    )
-    parser.add_argument(
+        "write the figures of a case into it as properties, not as output",
+    ),
+    argument(
         "--rootdir",
+        "folder in which the suites' paths begin (default: .)",
+        Path,
         metavar="DIR",
-        type=Path,
         default=Path(),
-        help="folder in which the suites' paths begin (default: .)",
-    )
-    finish(parser, _run)
-
-
-def _run(options: argparse.Namespace) -> int:
+    ),
+)
+def _run(options: Options) -> int:
     from pytest_kbrel.evaluation.recorded_run import runs_in
     from pytest_kbrel.outputs import check_free
     from pytest_kbrel.reports import REPORT_FILES, add_to_job_page

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
-from pytest_kbrel.cli.arguments import Commands, finish, is_json_only, print_result
+from pytest_kbrel.cli.arguments import (
+    Options,
+    argument,
+    command,
+    is_json_only,
+    print_result,
+)
 from pytest_kbrel.printing import printable
 
 
-def register(commands: Commands) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "report", help="make report.html of a report folder anew"
-    )
-    parser.add_argument(
-        "folder", metavar="DIR", type=Path, help="a report folder, as a run wrote it"
-    )
-    parser.add_argument(
+@command(
+    "report",
+    "make report.html of a report folder anew",
+    argument("folder", "a report folder, as a run wrote it", Path, metavar="DIR"),
+    argument(
         "--rootdir",
+        "folder of the project's baselines",
+        Path,
         metavar="DIR",
-        type=Path,
         default=Path(),
-        help="folder of the project's baselines",
-    )
-    finish(parser, _run)
-
-
-def _run(options: argparse.Namespace) -> int:
+    ),
+)
+def _run(options: Options) -> int:
     from pytest_kbrel.session.page import rebuild_page
 
     page, warnings = rebuild_page(options.folder, options.rootdir.resolve())

@@ -7,21 +7,22 @@ import functools
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.bounds import FLAG_SEED, SHARDS, TOP_K, limit_value
-from pytest_kbrel.errors import KbrelError, nearest
+from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.cache.store import identity
 from pytest_kbrel.records import (
     Failed,
     Fingerprint,
+    Pairs,
     ShardedRun,
+    record,
 )
-from pytest_kbrel.reports import PREVIOUS, REPORT, RESPONSES, earlier_note, runs_beside
+from pytest_kbrel.reports import PREVIOUS, REPORT, RESPONSES
 from pytest_kbrel.reports.phrases import INTERRUPTED, STOPPED
 from pytest_kbrel.settings import RULES
 from pytest_kbrel.words import budget_value, in_suite
@@ -31,7 +32,7 @@ ALLOWED = f"the folder of a finished run, with {REPORT} and {RESPONSES}"
 SHARDS_READ = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RecordedRun:
     """Contents of a recorded run's report, without its figures.
 
@@ -45,7 +46,7 @@ class RecordedRun:
 
     folder: Path
     kbrel_version: str
-    settings: tuple[tuple[str, str], ...]
+    settings: Pairs
     model: Fingerprint
     helpers: tuple[Fingerprint, ...]
     base: Fingerprint | None
@@ -138,17 +139,9 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
     from pytest_kbrel.reports.json_report import check_file, read_report
     from pytest_kbrel.reports.recorded import run_of
 
-    if not folder.is_dir():
-        fault = "is a file" if folder.exists() else "is not there"
-        raise KbrelError(
-            f"{folder}: {fault}; allowed: {ALLOWED}{nearest(folder.name, runs_beside(folder))}"
-        )
-    path = folder / REPORT
-    if not path.is_file():
-        raise KbrelError(
-            f"{folder}: has no {REPORT}; allowed: {ALLOWED}{earlier_note(path)}"
-        )
     report = read_report(folder)
+    folder = folder.parent if folder.is_file() else folder
+    path = folder / REPORT
     run = run_of(report, path)
     if run.model is None:
         raise KbrelError(

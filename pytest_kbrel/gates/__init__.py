@@ -12,7 +12,6 @@ from pytest_kbrel.gates.cases import (
     under_waivers,
     verdict_of,
     with_family,
-    with_looks_told,
 )
 from pytest_kbrel.gates.changes import fact_changes, with_moved_facts
 from pytest_kbrel.gates.comparison import Comparison, not_comparable

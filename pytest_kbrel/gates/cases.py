@@ -11,13 +11,14 @@ error rates over all looks together.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY, worst
+from pytest_kbrel.errors import count
 from pytest_kbrel.gates.changes import (
     change_figures,
     churn_of,
@@ -39,7 +40,6 @@ from pytest_kbrel.gates.figures import (
 from pytest_kbrel.gates.integrity import (
     check_at_most,
     check_integrity,
-    count,
     is_nan,
     percent,
     truncated_in,
@@ -90,7 +90,7 @@ def decide_case(case: Case, outcomes: Outcomes, comparison: Comparison) -> CaseR
     """
     table, errors = _with_clusters(case, outcomes.table), outcomes.errors
     sound = None if case.own_metric else check_integrity(case, table, errors)
-    result = dataclasses.replace(
+    result = replace(
         _result_of(case, "pass", len(table.rows), errors),
         integrity=sound.shares if sound else (),
         truncated=truncated_in(table),
@@ -102,12 +102,12 @@ def decide_case(case: Case, outcomes: Outcomes, comparison: Comparison) -> CaseR
         # NaN has no wire form, and the message counts these rows.
         finite = tuple(row for row in table.rows if not is_nan(row.values))
         table = Table(columns=table.columns, rows=finite)
-        result = dataclasses.replace(result, table=table)
+        result = replace(result, table=table)
         return under_waivers(
             _unmeasured(result, case.gates, sound.broken), case.waivers
         )
     waived = Unmatched(waived=waived_facts(case.waivers))
-    result = dataclasses.replace(result, unmatched=waived)
+    result = replace(result, unmatched=waived)
     compared = compare_case(result, case.gates, comparison, asked=case)
     return under_waivers(compared, case.waivers)
 
@@ -116,9 +116,7 @@ def _unmeasured(
     result: CaseResult, gates: Iterable[Gate], why: tuple[str, ...]
 ) -> CaseResult:
     judged = (gate_result(gate, "invalid", f"not judged: {why[0]}") for gate in gates)
-    return dataclasses.replace(
-        result, verdict="invalid", gates=tuple(judged), errors=why
-    )
+    return replace(result, verdict="invalid", gates=tuple(judged), errors=why)
 
 
 def part_result(case: Case, facts: int, errors: Sequence[str]) -> CaseResult:
@@ -129,7 +127,7 @@ def part_result(case: Case, facts: int, errors: Sequence[str]) -> CaseResult:
     """
     broken = len(errors) > case.integrity.errored * len(case.facts)
     asked = f"{facts} of {count(len(case.facts), 'fact')} asked here"
-    return dataclasses.replace(
+    return replace(
         _result_of(case, "invalid" if broken else "inconclusive", facts, errors),
         notes=(asked, *case.notes),
     )
@@ -155,7 +153,7 @@ def _with_clusters(case: Case, table: Table) -> Table:
     """Return the table whose rows know the cluster of their facts."""
     clusters = {fact.id: fact.cluster(case.cluster) for fact in case.facts}
     rows = (
-        dataclasses.replace(row, cluster=clusters[row.fact_id])
+        replace(row, cluster=clusters[row.fact_id])
         if clusters.get(row.fact_id)
         else row
         for row in table.rows
@@ -183,7 +181,7 @@ def compare_case(
     shares = [share for share in judged.integrity if share.name != "unasked"]
     unmatched = Unmatched(waived=result.unmatched.waived)
     if pairing is None:
-        return dataclasses.replace(
+        return replace(
             judged, integrity=tuple(shares), lost=(), gained=(), unmatched=unmatched
         )
     # A recorded run says itself who was asked in vain.
@@ -196,14 +194,14 @@ def compare_case(
     if lacking:
         limits = Integrity() if asked is None else asked.integrity
         total = len(pairing.asked) + len(pairing.unasked)
-        shares.append(check_at_most(limits, "unasked", len(lacking), total, "").share)
+        shares.append(check_at_most(limits, "unasked", len(lacking), total, "")[0])
     lost, gained = fact_changes(asked, pairing)
-    compared = dataclasses.replace(
+    compared = replace(
         judged,
         integrity=tuple(shares),
         lost=lost,
         gained=gained,
-        unmatched=dataclasses.replace(
+        unmatched=replace(
             unmatched,
             added=pairing.added,
             unasked=_without(pairing.unasked, {*in_vain, *lacking}),
@@ -237,7 +235,7 @@ def _unless_shrunk(result: CaseResult, cases: Iterable[CaseResult]) -> CaseResul
 def incomparable_case(result: CaseResult, why: str) -> CaseResult:
     """Return a decided case of which no gate is judged, since it cannot be compared."""
     gates = tuple(gate_result(gate, "not comparable", why) for gate in result.gates)
-    return dataclasses.replace(
+    return replace(
         result, verdict="not comparable", gates=gates, notes=(why, *result.notes)
     )
 
@@ -289,11 +287,10 @@ def decide_aggregate(
     cases = [results[member] for member in aggregate.members]
     if aggregate.probe == "pooled":
         cases = [
-            dataclasses.replace(case, table=as_expected(case.table, case.table))
-            for case in cases
+            replace(case, table=as_expected(case.table, case.table)) for case in cases
         ]
         figures = pooled_figures(len(cases))
-        result = dataclasses.replace(
+        result = replace(
             result,
             lost=distinct_changes(case.lost for case in cases),
             gained=distinct_changes(case.gained for case in cases),
@@ -301,7 +298,7 @@ def decide_aggregate(
     else:
         figures = figures_over(cases)
     judged = _judged(
-        dataclasses.replace(
+        replace(
             result, n=len({row.fact_id for case in cases for row in case.table.rows})
         ),
         aggregate.gates,
@@ -337,7 +334,7 @@ def _judged(
         paper=comparison.paper,
         looks=result.looks,
     )
-    measurement = dataclasses.replace(
+    measurement = replace(
         measure(tables, pairings),
         changes=change_figures(churn, pairings),
         no_tokens=without_tokens(pairings, another_tokenizer=another),
@@ -353,23 +350,20 @@ def _judged(
         counted = measure(
             worst,
             [
-                dataclasses.replace(
-                    of, candidate=at_worst(of.candidate, ends, of.baseline)
-                )
+                replace(of, candidate=at_worst(of.candidate, ends, of.baseline))
                 for of in pairings
             ],
         )
-        others = decide(
-            gates, dataclasses.replace(measurement, figures=counted.figures)
-        )
+        others = decide(gates, replace(measurement, figures=counted.figures))
         results = tuple(map(_worse, results, others))
-    return dataclasses.replace(
+    judged = replace(
         result,
         verdict=verdict_of(results, baseline_asked=comparison.with_run),
         metrics=measurement.values,
         gates=results,
         churn=churn,
     )
+    return _with_looks_told(judged)
 
 
 def _worse(result: GateResult, other: GateResult) -> GateResult:
@@ -415,7 +409,7 @@ def under_waivers(result: CaseResult, waivers: Iterable[Waiver]) -> CaseResult:
     waivers = tuple(waivers)
     expired = tuple(waiver for waiver in waivers if waiver.expired)
     own = tuple(waiver for waiver in waivers if waiver.case)
-    return dataclasses.replace(
+    return replace(
         result,
         verdict="fail" if expired and result.verdict != "invalid" else result.verdict,
         waiver=next(iter(expired or own), None),
@@ -434,10 +428,8 @@ def with_family(cases: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
     corrected = []
     for case in cases:
         pairs = [(gate, *next(adjusted)) for gate in case.gates]
-        gates = tuple(
-            dataclasses.replace(gate, p_holm=holm, p_bh=bh) for gate, holm, bh in pairs
-        )
-        corrected.append(dataclasses.replace(case, gates=gates))
+        gates = tuple(replace(gate, p_holm=holm, p_bh=bh) for gate, holm, bh in pairs)
+        corrected.append(replace(case, gates=gates))
     return tuple(corrected)
 
 
@@ -457,7 +449,7 @@ def all_decided(gates: Iterable[GateResult]) -> bool:
     return bool(verdicts) and verdicts <= {"pass", "fail"}
 
 
-def with_looks_told(result: CaseResult) -> CaseResult:
+def _with_looks_told(result: CaseResult) -> CaseResult:
     """Return a case that stopped before its last look, with gates whose reasons say so."""
     looks = result.looks
     if looks is None or not looks.early:
@@ -477,4 +469,4 @@ def with_looks_told(result: CaseResult) -> CaseResult:
         else gate
         for gate in result.gates
     )
-    return dataclasses.replace(result, gates=tuple(gates))
+    return replace(result, gates=tuple(gates))

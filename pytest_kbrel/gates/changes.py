@@ -5,9 +5,9 @@ And of MONITOR the facts that moved its figures most, each in the frame or conte
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -310,15 +310,12 @@ def with_moved_facts(
                 anchor=of.anchor.probability,
             )
         )
-    return dataclasses.replace(result, moved=tuple(moved))
+    return replace(result, moved=tuple(moved))
 
 
 def _values(table: Table) -> dict[str, dict[str, float]]:
     """Return the values of the facts that MONITOR counts, by fact."""
-    rows = {
-        row.fact_id: dict(zip(table.columns, row.values, strict=True))
-        for row in table.rows
-    }
+    rows = {row.fact_id: values_of(table, row) for row in table.rows}
     return {
         fact: values
         for fact, values in rows.items()

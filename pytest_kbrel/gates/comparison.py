@@ -6,18 +6,18 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from pytest_kbrel.baselines import (
+    MUST_BE_EQUAL,
     Baseline,
     BaselineCase,
     PublishedCase,
-    fingerprint_differences,
     helper_differences,
     judge_differences,
     prompt_differences,
     setting_differences,
 )
 from pytest_kbrel.catalogue.probes import probe_named
+from pytest_kbrel.errors import count
 from pytest_kbrel.gates.figures import AS_EXPECTED, as_expected
-from pytest_kbrel.gates.integrity import count
 from pytest_kbrel.gates.measurement import Obstacle, Pairing, pair
 from pytest_kbrel.records import (
     CaseResult,
@@ -69,13 +69,12 @@ class Comparison:
 
     def case(self, case: CaseResult) -> BaselineCase | None:
         """Return the same case of the blessed run, ``None`` where there is none."""
-        known = None if self.baseline is None else self.baseline.case(case)
-        return known if isinstance(known, BaselineCase) else None
+        return None if self.baseline is None else self.baseline.case(case)
 
     def published(self, case: CaseResult) -> PublishedCase | None:
         """Return what the paper prints of a case, or over exactly the members of one over several."""
-        known = None if self.baseline is None else self.baseline.case(case)
-        if not isinstance(known, PublishedCase):
+        known = self.baseline and self.baseline.published.get(case.id)
+        if not known:
             return None
         # The top tenth counts in no figure but its own.
         over = {member for member in case.members if not member.endswith("-top10]")}
@@ -154,7 +153,8 @@ class Comparison:
         """
         if self.model is None or self.baseline is None or self.baseline.model is None:
             return ()
-        differences, _ = fingerprint_differences(self.model, self.baseline.model)
+        all_of_them = self.model.differences(self.baseline.model)
+        differences = tuple(filter(None, map(all_of_them.get, MUST_BE_EQUAL)))
         if any(map(_is_judged, cases)):
             judges = self.helper(self.judge), self.baseline.judge
             differences += judge_differences(*judges)

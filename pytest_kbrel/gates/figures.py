@@ -7,7 +7,6 @@ show. A fact that several slices ask about is one cluster and moves with all its
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 import math
@@ -19,6 +18,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from pytest_kbrel.catalogue.metrics import METRICS, Better
 from pytest_kbrel.catalogue.probes import RELIABILITY, TOP10, probe_named
 from pytest_kbrel.gates.integrity import is_empty
 from pytest_kbrel.metrics import MetricFormula, metrics_for
-from pytest_kbrel.metrics.base import MetricTraits, mean, ratio
+from pytest_kbrel.metrics.base import MetricTraits, mean, rate
 from pytest_kbrel.metrics.reliability import average, c_wrong
 from pytest_kbrel.records import (
     BUCKETS,
@@ -174,13 +174,10 @@ def figures_of(metrics: Sequence[MetricFormula]) -> tuple[Figure, ...]:
     return tuple(_figure_of(metric) for metric in metrics)
 
 
-def _figure_of(metric: MetricFormula) -> Figure:
-    traits = {
-        field.name: getattr(metric, field.name)
-        for field in dataclasses.fields(MetricTraits)
-    }
+def _figure_of(metric: MetricFormula, member: int = 0) -> Figure:
+    traits = {field.name: getattr(metric, field.name) for field in fields(MetricTraits)}
     return Figure(
-        columns=((0, metric.columns),),
+        columns=((member, metric.columns),),
         statistic=lambda parts: metric.formula(*parts[0]),
         **traits,
     )
@@ -207,15 +204,9 @@ def mean_figure(
     }
     low = 0.0 if min(values, default=0.0) >= 0 else -math.inf
     high = 1.0 if low == 0 and max(values, default=0.0) <= 1 else math.inf
-    return Figure(
-        name=name,
-        better=better,
-        columns=((member, (column,)),),
-        statistic=lambda parts: ratio(parts[0][0][..., 0], parts[0][1]),
-        bounds=(low, high),
-        rate=values <= {0.0, 1.0},
-        undefined=undefined,
-    )
+    is_rate = values <= {0.0, 1.0}
+    metric = mean(name, column, better=better, bounds=(low, high), rate=is_rate)
+    return _figure_of(replace(metric, undefined=undefined), member)
 
 
 # A metric over the pooled facts of some members, by their numbers.
@@ -349,8 +340,7 @@ AS_EXPECTED = "as_expected"
 
 def pooled_figures(members: int) -> tuple[Figure, ...]:
     """Return the one figure over the tables of so many members, as :func:`as_expected` makes them."""
-    share = mean(AS_EXPECTED, AS_EXPECTED, rate=True)
-    return (_figure(AS_EXPECTED, [(share, range(members))], ()),)
+    return (_figure(AS_EXPECTED, [(rate(AS_EXPECTED), range(members))], ()),)
 
 
 def is_good(reply: Reply, expected: str) -> bool:
@@ -392,9 +382,9 @@ def at_worst(table: Table, ends: Mapping[str, float], before: Table | None) -> T
         elif unread > 0 and values.get("wrong"):
             more = values["consistency_wrong"] + unread / values["choices"]
             values["consistency_wrong"] = min(more, 1.0)
-        return dataclasses.replace(row, values=tuple(values.values()))
+        return replace(row, values=tuple(values.values()))
 
-    return dataclasses.replace(table, rows=tuple(map(row_at_worst, table.rows)))
+    return replace(table, rows=tuple(map(row_at_worst, table.rows)))
 
 
 def values_of(table: Table, row: Outcome) -> dict[str, float]:
@@ -413,7 +403,7 @@ def as_expected(table: Table, asked: Table) -> Table:
     return Table(
         columns=(AS_EXPECTED,),
         rows=tuple(
-            dataclasses.replace(
+            replace(
                 row,
                 values=(good_share(row, expected.get(row.fact_id, row.expected)),),
                 cluster="",

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.errors import count
 from pytest_kbrel.judges.words import strip_wrapping
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.records import (
@@ -80,12 +81,8 @@ class Soundness:
     broken: tuple[str, ...]
 
 
-@record
-class Finding:
-    """A share, and what is said of it where it is beyond its limit."""
-
-    share: Share
-    says: str
+# A share, and what is said of it where it is beyond its limit.
+Finding = tuple[Share, str]
 
 
 def check_integrity(case: Case, table: Table, errors: Sequence[str]) -> Soundness:
@@ -106,21 +103,19 @@ def check_integrity(case: Case, table: Table, errors: Sequence[str]) -> Soundnes
         f"{n} of {count(asked, 'fact')} have an answer; allowed: at least {percent(limits.answered)}: see what "
         "is empty and what has no usable response",
     )
-    errored = _errored(limits, asked, len(rows), errors)
-    findings = [errored]
+    findings = [_errored(limits, asked, len(rows), errors)]
     if rows:
         findings += _of_answers(case, table)
         findings += below_random(case, rows)
         findings += _of_monitor(limits, table)
-    broken = [of for of in findings if of.share.broken]
-    said = [of.says for of in broken]
-    at = int(errored.share.broken)
+    broken = {share.name: says for share, says in findings if share.broken}
+    said = [*broken.values()]
+    at = int("errored" in broken)
     said[at:at] = _never(rows)
     # Where too many are empty or have no response, that has said it.
-    is_said = {"errored", "empty"} & {of.share.name for of in broken}
-    if rows and answered.share.broken and not is_said:
-        said.append(answered.says)
-    shares = tuple(of.share for of in (answered, *findings))
+    if rows and answered[0].broken and not {"errored", "empty"} & broken.keys():
+        said.append(answered[1])
+    shares = tuple(share for share, _ in (answered, *findings))
     return Soundness(shares=shares, broken=tuple(said))
 
 
@@ -182,11 +177,6 @@ def is_informative(answer: Outcome | Reply) -> bool:
 def percent(share: float) -> str:
     """Return a share (0..1) in percent, to three digits."""
     return f"{100 * share:.3g}%"
-
-
-def count(n: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun."""
-    return f"{n} {noun if n == 1 else plural or noun + 's'}"
 
 
 def _never(rows: Sequence[Outcome]) -> Iterator[str]:
@@ -450,7 +440,7 @@ def _finding(
     name: str, value: float, total: int, limit: float, broken: bool, says: str
 ) -> Finding:
     share = Share(name=name, value=value, total=total, limit=limit, broken=broken)
-    return Finding(share=share, says=says)
+    return share, says
 
 
 def column(table: Table, name: str) -> list[float]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_kbrel import stats
-from pytest_kbrel.baselines import Asked, PublishedCase, PublishedFigure
+from pytest_kbrel.baselines import Asked, Differing, PublishedCase, PublishedFigure
 from pytest_kbrel.gates.figures import Figure
 from pytest_kbrel.metrics.calibration import PROBABILITIES
 from pytest_kbrel.records import (
@@ -50,7 +50,7 @@ class Pairing:
     added: tuple[str, ...]
     unasked: tuple[str, ...]
     asked: tuple[Asked, ...] = ()
-    settings: tuple[tuple[str, str, str], ...] = ()
+    settings: tuple[Differing, ...] = ()
     exact: bool = False
 
     @property
@@ -222,7 +222,7 @@ def measure_figures(
 def pair(
     candidate: Table,
     baseline: Table,
-    settings: Sequence[tuple[str, str, str]] = (),
+    settings: Sequence[Differing] = (),
     *,
     exact: bool = False,
 ) -> Pairing:
@@ -267,9 +267,7 @@ def _rounded(new: Table, old: Table) -> Table:
             value if old is None or not abs(value - old) <= least else old
             for value, old in zip(ours.values, before, strict=True)
         )
-        return (
-            ours if values == ours.values else dataclasses.replace(ours, values=values)
-        )
+        return ours if values == ours.values else replace(ours, values=values)
 
     return Table(columns=new.columns, rows=tuple(map(row, new.rows, old.rows)))
 
@@ -282,7 +280,7 @@ def _compared(
     ``more`` are other fields of its value.
     """
     delta, drop = difference.estimate, stats.detectable(difference, 0.0, measured.alpha)
-    value = dataclasses.replace(
+    value = replace(
         measured.value,
         baseline=before,
         delta=delta.value,
@@ -292,7 +290,7 @@ def _compared(
         mde=None if drop is None or drop > measured.figure.span else drop,
         **more,
     )
-    return dataclasses.replace(measured, value=value, difference=difference)
+    return replace(measured, value=value, difference=difference)
 
 
 def _unpaired(
@@ -313,7 +311,7 @@ def _unpaired(
         return stats.unpaired_contrast(terms)
 
     compared = _compared(measured, published.value, difference, unpaired=True)
-    return dataclasses.replace(compared, published=published, contrast=contrast)
+    return replace(compared, published=published, contrast=contrast)
 
 
 def _paired(
@@ -327,8 +325,8 @@ def _paired(
         after = figure.value([pairing.candidate for pairing in pairings])
         delta = None if after is None or before is None else after - before
         paired = sum(len(table.rows) for table in tables)
-        value = dataclasses.replace(value, baseline=before, delta=delta, paired=paired)
-        return dataclasses.replace(measured, value=value)
+        value = replace(value, baseline=before, delta=delta, paired=paired)
+        return replace(measured, value=value)
     comparison = comparison_of(figure, pairings, measured.looks)
     difference = stats.paired_difference(comparison)
     members = [member for member, _ in figure.columns]
@@ -341,8 +339,8 @@ def _paired(
     )
     estimate, clustered = difference.estimate, difference.clustered
     if same and estimate.note == stats.UNCHANGED:
-        estimate = dataclasses.replace(estimate, note=IDENTICAL)
-        difference = dataclasses.replace(difference, estimate=estimate)
+        estimate = replace(estimate, note=IDENTICAL)
+        difference = replace(difference, estimate=estimate)
     notes = value.note, _delta_note(figure, estimate, value, before)
     compared = _compared(
         measured,
@@ -354,12 +352,12 @@ def _paired(
         note="; ".join(dict.fromkeys(filter(None, notes))),
     )
     unasked = {fact for member in members for fact in pairings[member].unasked}
-    return dataclasses.replace(
+    return replace(
         compared,
         unasked=len(unasked),
         identical=same,
         contrast=lambda share: stats.paired_difference(
-            dataclasses.replace(comparison, share=share)
+            replace(comparison, share=share)
         ),
     )
 

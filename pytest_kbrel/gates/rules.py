@@ -15,13 +15,11 @@ from typing import Any
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import (
-    BESIDE,
     CHANGE_METRICS,
     DIVERGENCE_METRICS,
 )
 from pytest_kbrel.catalogue.rules import GATE_RULES
-from pytest_kbrel.errors import nearest
-from pytest_kbrel.gates.integrity import count
+from pytest_kbrel.errors import count, nearest
 from pytest_kbrel.gates.measurement import (
     PASS_ALPHA,
     Measured,
@@ -52,30 +50,28 @@ def decide(gates: Sequence[Gate], measurement: Measurement) -> tuple[GateResult,
     figures = {
         of.figure.name: of for of in (*measurement.figures, *measurement.changes)
     }
-    results: dict[int, GateResult] = {}
-    changes: dict[int, _Change] = {}
-    for index, gate in enumerate(gates):
-        early = _obstacle(gate, figures, measurement)
-        if early is not None:
-            verdict, *reasons = early
-            results[index] = gate_result(gate, verdict, *reasons)
-            continue
-        measured = figures[gate.metric]
-        if GATE_RULES[gate.rule].relative:
-            changes[index] = CHANGES[gate.rule](gate, measured, measurement)
-        else:
-            results[index] = JUDGES[gate.rule](gate, measured, measurement)
-    adjusted = _adjusted(changes)
-    for index, change in changes.items():
-        p = adjusted.get(index)
-        results[index] = _compared(
-            gates[index], figures[gates[index].metric], change, p, measurement
-        )
-    return tuple(_with_beside(results[index], figures) for index in range(len(gates)))
+    judged = [_judged(gate, figures, measurement) for gate in gates]
+    adjusted = iter(_adjusted([of for of in judged if isinstance(of, _Change)]))
+    return tuple(
+        _compared(gate, of, next(adjusted), measurement.comparisons)
+        if isinstance(of, _Change)
+        else of
+        for gate, of in zip(gates, judged, strict=True)
+    )
+
+
+def _judged(
+    gate: Gate, figures: Mapping[str, Measured], measurement: Measurement
+) -> GateResult | _Change:
+    """Judge a gate, or return its change against the baseline: those of a case are judged together."""
+    if (early := _obstacle(gate, figures, measurement)) is None:
+        return JUDGES[gate.rule](gate, figures[gate.metric], measurement)
+    verdict, *reasons = early
+    return gate_result(gate, verdict, *reasons)
 
 
 def gate_result(
-    gate: Gate | GateResult,
+    gate: Gate,
     verdict: Judgement,
     *reasons: Reason | str,
     **figures: float | None,
@@ -96,25 +92,18 @@ def gate_result(
     )
 
 
-def _with_beside(result: GateResult, figures: Mapping[str, Measured]) -> GateResult:
-    if result.observed is None:
-        return result
-    return result.because(*beside(result.metric, figures))
-
-
-def _adjusted(changes: Mapping[int, _Change]) -> dict[int, float]:
-    """Return the p-values of a case's gates, corrected for one another after Hommel.
+def _adjusted(changes: Sequence[_Change]) -> list[float | None]:
+    """Return the p-values of a case's changes, corrected for one another after Hommel.
 
     The case as a whole is tested by Simes' p-value, which may reject where no gate does by itself: the gate
     with the smallest p-value stands for them then.
     """
-    ps = {index: change.p for index, change in changes.items() if change.p is not None}
-    adjusted = dict(zip(ps, stats.hommel(list(ps.values())), strict=True))
-    open_gates = [index for index in ps if not changes[index].passes]
-    if open_gates:
-        first = min(open_gates, key=lambda index: ps[index])
-        adjusted[first] = min(adjusted[first], stats.simes(list(ps.values())))
-    return adjusted
+    ps = {at: change.p for at, change in enumerate(changes) if change.p is not None}
+    adjusted = dict(zip(ps, stats.hommel([*ps.values()]), strict=True))
+    if open_changes := [at for at in ps if not changes[at].passes]:
+        first = min(open_changes, key=ps.__getitem__)
+        adjusted[first] = min(adjusted[first], stats.simes([*ps.values()]))
+    return [*map(adjusted.get, range(len(changes)))]
 
 
 def _obstacle(
@@ -225,6 +214,7 @@ class _Change:
     would decide it.
     """
 
+    measured: Measured
     reasons: tuple[Reason, ...]
     observed: float | None = None
     ends: tuple[float | None, float | None] = (None, None)
@@ -234,15 +224,11 @@ class _Change:
 
 
 def _compared(
-    gate: Gate,
-    measured: Measured,
-    change: _Change,
-    p: float | None,
-    measurement: Measurement,
+    gate: Gate, change: _Change, p: float | None, comparisons: int
 ) -> GateResult:
     """Judge a change: pass, fail or inconclusive, in this order; ``p`` is corrected for the gates of the case."""
+    measured = change.measured
     assert measured.difference is not None
-    comparisons = measurement.comparisons
     corrected = None if p is None else stats.sidak_p(p, comparisons)
     verdict: Judgement = "inconclusive"
     reasons = [*change.reasons, allowed(gate)]
@@ -281,6 +267,7 @@ def _change(
     """Return a change of which nothing is decided where its facts are too few groups."""
     few = few_clusters(measured) is not None
     return _Change(
+        measured=measured,
         p=None if few else measured.p_over_looks(p),
         passes=measured.nothing_lost or (passes and not few),
         **more,
@@ -317,7 +304,7 @@ def _recovery(gate: Gate, measured: Measured, measurement: Measurement) -> _Chan
         over, under = under, over
     if min(over, under) < 0 or (value.better == "higher" and value.baseline == 0):
         why = reason("no_ratio", metric=gate.metric, before=value.baseline)
-        return _Change(reasons=(why,))
+        return _Change(measured=measured, reasons=(why,))
     # Where lower is better, 0 is perfect: 0 after 0 is all of it, more than 0 after 0 is none of it.
     share = 1.0 if over == under else math.inf if under == 0 else over / under
     # From 0, or to it, every share or none is as likely.
@@ -421,21 +408,6 @@ def moved(measured: Measured, measurement: Measurement) -> Iterator[Reason]:
         yield reason("left_out", facts=count(len(added), "fact"))
 
 
-def beside(name: str, figures: Mapping[str, Measured]) -> Iterator[Reason]:
-    """Yield what is shown beside a figure, each with how it moved; nothing beside most figures."""
-    values = [
-        figures[other].value for other in BESIDE.get(name, ()) if other in figures
-    ]
-    shown = [
-        f"{value.name} {value.value:.3f}"
-        + (f" ({value.delta:+.3f})" if value.delta else "")
-        for value in values
-        if value.value is not None
-    ]
-    if shown:
-        yield reason("beside", figures=", ".join(shown))
-
-
 def open_end(
     measured: Measured, beyond: float, clear: float | None = None
 ) -> Iterator[Reason]:
@@ -492,14 +464,12 @@ def interval(low: float | None, high: float | None) -> str:
     return "" if low is high is None else f" [{ends[0]}, {ends[1]}]"
 
 
-# One for each rule of the catalogue that is about the value itself; what they judge has a value.
-JUDGES: Mapping[Rule, Callable[[Gate, Measured, Measurement], GateResult]] = {
+# One for each rule of the catalogue. What is about the value itself is given a figure that has one, what
+# compares with a baseline a figure with a difference.
+JUDGES: Mapping[Rule, Callable[[Gate, Measured, Measurement], GateResult | _Change]] = {
     "min": _absolute,
     "max": _absolute,
     "above_control": _above_control,
-}
-# One for each rule that compares with a baseline; what they are given has a difference.
-CHANGES: Mapping[Rule, Callable[[Gate, Measured, Measurement], _Change]] = {
     "max_drop": _dropped,
     "recovery": _recovery,
 }

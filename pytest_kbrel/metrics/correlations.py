@@ -96,7 +96,7 @@ def over_slices(cases: Iterable[CaseResult]) -> tuple[Correlation, ...]:
                 case.suite,
                 probe,
                 case.slice,
-                {value.name: value.value for value in case.metrics},
+                case.figures,
             )
             for case in wanted
             if case.probe == probe and table.part(case.slice) not in table.subsets

@@ -12,7 +12,7 @@ import pytest
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.baselines import (
     Baseline,
-    BaselineCase,
+    Differing,
     session_baseline,
     setting_differences,
 )
@@ -170,12 +170,12 @@ class _Check:
         waived, before = waived_facts(case.waivers), self.baseline.case(case)
         facts = [fact for fact in case.facts if fact.id not in waived]
         if self.settings.baseline_model:
-            differing: Sequence[tuple[str, str, str]] = ()
+            differing: Sequence[Differing] = ()
             ours, theirs = (
                 _asked(case, facts, self.own.chats, counter)
                 for counter in self.counters
             )
-        elif isinstance(before, BaselineCase):
+        elif before:
             blessed = {row.fact_id: row.prompt_digest for row in before.table.rows}
             there = {fact.id: blessed.get(fact.id, "") for fact in facts}
             if why := not_comparable(pair(_table(there), before.table), False):

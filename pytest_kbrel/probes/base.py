@@ -41,6 +41,7 @@ from pytest_kbrel.records import (
     GenerateRequest,
     MovedCells,
     Outcome,
+    Pairs,
     ProbeSettings,
     Relation,
     ReliabilitySettings,
@@ -306,7 +307,7 @@ def _chat_request(
 
 
 def request_of(
-    settings: ProbeSettings, prompt: str, turns: tuple[tuple[str, str], ...] = ()
+    settings: ProbeSettings, prompt: str, turns: Pairs = ()
 ) -> GenerateRequest:
     """Return the request of a prompt, with the stop strings and the system message of the settings."""
     return GenerateRequest(

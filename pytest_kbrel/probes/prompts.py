@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from pytest_kbrel.records import ANSWER_CUE, ProbeName, record
+from pytest_kbrel.records import ANSWER_CUE, Pairs, ProbeName, record
 from pytest_kbrel.resources import tsv_rows
 
 UNSURE = "unsure"
@@ -67,7 +67,7 @@ _VERDICT_INSTRUCTION = (
 _VERDICT_SHOTS = tsv_rows("probes/verdict_shots.tsv")
 
 # One answerable and one unanswerable example, as Head-to-Tail section 3.2 has it.
-BRIEF_SHOTS: tuple[tuple[str, str], ...] = (
+BRIEF_SHOTS: Pairs = (
     ("Which planet is closest to the Sun?", "Mercury"),
     ("Which river flows through the town of Ombrelvane?", UNSURE),
 )
@@ -116,7 +116,7 @@ class Template:
 
     def in_turns(
         self, question: str, examples: Examples | SolvedChoices = (), options: str = ""
-    ) -> tuple[tuple[tuple[str, str], ...], str]:
+    ) -> tuple[Pairs, str]:
         """Return examples as turns of a conversation and the question; the first of all has the lead."""
         questions = [
             *(self.question(asked, *offered) for asked, _, *offered in examples),

@@ -49,6 +49,7 @@ from pytest_kbrel.records import (
     Fact,
     GenerateRequest,
     Outcome,
+    Pairs,
     ReliabilitySettings,
     Request,
     Shot,
@@ -414,14 +415,14 @@ def shots_in(case: Case, requests: Mapping[str, Request]) -> Case | None:
     return dataclasses.replace(case, shots=tuple(chosen))
 
 
-def _shown(shots: Sequence[Shot]) -> tuple[tuple[str, str], ...]:
+def _shown(shots: Sequence[Shot]) -> Pairs:
     return tuple(
         (shot.question, UNSURE if shot.answer is None else shot.answer)
         for shot in shots
     )
 
 
-def shots_of(case: Case, fact: Fact) -> tuple[tuple[str, str], ...]:
+def shots_of(case: Case, fact: Fact) -> Pairs:
     """Return the (question, answer) examples of a fact, "unsure" where there is no answer.
 
     Raises ``SuiteError`` when the case asks with examples and has none for the fact.

@@ -11,6 +11,8 @@ from pytest_kbrel.records.exchange import (
     Failed,
     Generated,
     GenerateRequest,
+    Json,
+    Pairs,
     Request,
     Response,
     Scored,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar, dataclass_transform
+from typing import Any, Literal, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
 # Who is asked where a run compares with a model of its own: see ``Ask.to``.
 BASELINE = "baseline"
 Turn = tuple[str, str]
+# An object of JSON.
+Json = dict[str, Any]
+# Names with their values, in a record that can be hashed.
+Pairs = tuple[tuple[str, str], ...]
 """A user's message with the answer to it."""
 TopTokens = tuple[tuple[int, float], ...]
 """The most probable tokens of one position, the written one first: (token id, log-probability in nats)."""

@@ -32,7 +32,6 @@ SENTENCES: Mapping[str, str] = {
     "no_power": "no {change} would be found with 80 % power",
     "needed": "about {needed:,} facts would decide, were the difference the same",
     "endless": "no number of facts below a million would decide",
-    "beside": "beside it {figures}",
     "empty": "with the empty answers counted against it",
     "looks": "{how} after {asked} of {facts} facts, at look {taken} of {of}, whose intervals are of {level:.2f} %",
 }

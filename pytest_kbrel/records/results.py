@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal, Self
 
-from pytest_kbrel.records.exchange import TopTokens, record, sparse
+from pytest_kbrel.records.exchange import Pairs, TopTokens, record, sparse
 from pytest_kbrel.records.reasons import Reason, sentence
 from pytest_kbrel.records.suite import (
     DEFAULT_LANGUAGE,
@@ -20,10 +20,10 @@ from pytest_kbrel.records.suite import (
     Case,
     CaseKind,
     Fact,
+    Gate,
     Judgement,
     Label,
     ProbeSettings,
-    Rule,
     Waiver,
     base_language,
 )
@@ -75,7 +75,7 @@ class ShardedRun:
     """
 
     shard: Shard
-    suites: tuple[tuple[str, str], ...]
+    suites: Pairs
     commit: str = ""
 
 
@@ -300,24 +300,19 @@ class Correlation:
 
 
 @record
-class GateResult:
+class GateResult(Gate):
     """The judgement of one gate, with its ``reasons`` as data.
 
     ``observed`` is what was held against ``bound``, with its two-sided 95 % interval: the metric (``min``,
-    ``max``), the drop, the share recovered, the distance above the control. ``beyond`` is
-    that of :class:`Gate`. ``p`` is one-sided: of "worse than the baseline by no more than ``beyond``".
+    ``max``), the drop, the share recovered, the distance above the control. ``p`` is one-sided: of "worse than the baseline by no more than ``beyond``".
     ``p_sidak`` is corrected for the gates of the case (Hommel) and the cases of the suite (Šidák), and is
     what decides; ``p_holm`` and ``p_bh`` are Holm's and Benjamini and Hochberg's over all gates of the run.
     ``unchanged`` is the worse end of the interval of a drop that a model which lost nothing would show in the
     worst slice of this size.
     """
 
-    metric: str
-    rule: Rule
-    bound: float
     verdict: Judgement
     reasons: tuple[Reason, ...] = ()
-    line: int = 0
     observed: float | None = None
     low: float | None = None
     high: float | None = None
@@ -325,7 +320,6 @@ class GateResult:
     p_sidak: float | None = None
     p_holm: float | None = None
     p_bh: float | None = None
-    beyond: float | None = None
     unchanged: float | None = None
 
     @property
@@ -427,7 +421,7 @@ class CaseResult:
     requests: int = 0
     truncated: int = 0
     table: Table = Table(columns=(), rows=())
-    settings: tuple[tuple[str, str], ...] = ()
+    settings: Pairs = ()
     integrity: tuple[Share, ...] = ()
     unmatched: Unmatched = Unmatched()
     waiver: Waiver | None = None
@@ -446,10 +440,25 @@ class CaseResult:
         return f"{self.suite}::{self.id}"
 
     @property
+    def figures(self) -> dict[str, float | None]:
+        """The values of its metrics by name."""
+        return {of.name: of.value for of in self.metrics}
+
+    @property
     def waived(self) -> bool:
         """True if the case did not pass and a waiver excuses that; unsound responses are never waived."""
         given = self.waiver is not None and not self.waiver.expired
         return given and self.verdict not in ("pass", *UNMEASURED)
+
+
+# What a model is called does not make it another one, and digests are told by their beginning.
+_NAMES = ("spec", "name")
+_DIGEST, _TOLD = 64, 12
+
+
+def _beginning(value: object) -> str:
+    is_digest = isinstance(value, str) and len(value) == _DIGEST
+    return repr(str(value)[:_TOLD] if is_digest else value)
 
 
 @record
@@ -485,6 +494,18 @@ class Fingerprint:
         """What reports call the model."""
         return self.name or self.spec
 
+    def differences(self, other: Fingerprint) -> dict[str, str]:
+        """Return by name in what the models differ, but for their names, each in words."""
+        pairs = {
+            of.name: (getattr(self, of.name), getattr(other, of.name))
+            for of in dataclasses.fields(self)
+        }
+        return {
+            name: f"{name} ({_beginning(ours)} and {_beginning(theirs)})"
+            for name, (ours, theirs) in pairs.items()
+            if ours != theirs and name not in _NAMES
+        }
+
 
 @record
 class Run:
@@ -501,10 +522,10 @@ class Run:
     """
 
     kbrel_version: str
-    created: str
-    model: Fingerprint | None
-    environment: tuple[tuple[str, str], ...]
-    settings: tuple[tuple[str, str], ...]
+    created: str = ""
+    model: Fingerprint | None = None
+    environment: Pairs = ()
+    settings: Pairs = ()
     cases: tuple[CaseResult, ...]
     baseline: str = ""
     complete: bool = True
@@ -516,10 +537,10 @@ class Run:
     differences: tuple[str, ...] = ()
     recorded: str = ""
     comparisons: int = 0
-    files: tuple[tuple[str, str], ...] = ()
-    shard: ShardedRun | None = None
+    files: Pairs = ()
+    shard: ShardedRun | None = sparse(None)
     blessed: str = ""
-    compared: tuple[int, int] | None = None
+    compared: tuple[int, int] | None = sparse(None)
 
 
 # How examples are chosen, and which controls are asked, is no part of how a fact is asked.
@@ -565,7 +586,7 @@ def short_digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def settings_of(case: Case) -> tuple[tuple[str, str], ...]:
+def settings_of(case: Case) -> Pairs:
     """Return all settings under which a case asks and judges, as pairs of name and value.
 
     A wording is listed only where it is not the probe's own.
@@ -613,7 +634,7 @@ def changed_digest(case: Case, language: str = "") -> str:
 # All facts of a case are asked under the same settings.
 @functools.lru_cache
 def _changed_digest(
-    settings: ProbeSettings, uninformative: tuple[tuple[str, str], ...], language: str
+    settings: ProbeSettings, uninformative: Pairs, language: str
 ) -> str:
     changed = _changed(settings)
     if uninformative:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, Self, get_args
 
-from pytest_kbrel.records.exchange import record, sparse
+from pytest_kbrel.records.exchange import Pairs, record, sparse
 
 Label = Literal["correct", "wrong", "uninformative"]
 Rule = Literal["min", "max", "max_drop", "recovery", "above_control"]
@@ -485,7 +485,7 @@ class Case:
     judge: str = "rules"
     repository: tuple[Shot, ...] = ()
     shots: tuple[tuple[str, tuple[Shot, ...]], ...] = ()
-    uninformative: tuple[tuple[str, str], ...] = ()
+    uninformative: Pairs = ()
     controls: tuple[Control, ...] = ()
     integrity: Integrity = Integrity()
     waivers: tuple[Waiver, ...] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_kbrel.catalogue import verdicts
 from pytest_kbrel.records import (
     JUDGEMENTS,
     Case,
@@ -73,19 +72,6 @@ def verdict_counts(run: Run) -> dict[str, int]:
 def is_blessed(run: Run) -> bool:
     """Return True if the baseline is a blessed run, not a paper's figures."""
     return bool(run.baseline) and not is_published(run.baseline)
-
-
-def not_passed(run: Run) -> tuple[CaseResult, ...]:
-    """Return the cases that did not pass, worst verdict first.
-
-    Where no blessed run was asked for, a case without one is not unsettled. Nor is one that a shard leaves to
-    the run that joins all.
-    """
-    settled = {"pass"} if is_blessed(run) else {"pass", "no baseline"}
-    if run.shard is not None:
-        settled.add("inconclusive")
-    cases = [case for case in ordered(run) if case.verdict not in settled]
-    return tuple(sorted(cases, key=lambda case: verdicts.SEVERITY.index(case.verdict)))
 
 
 def reused(environment: Mapping[str, str], what: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pytest_kbrel.catalogue import verdicts
 from pytest_kbrel.records import BUCKETS, CaseResult, Change, Run, record, sparse
@@ -40,8 +40,7 @@ class Part:
         return relation_title(self.name, self.label)
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedFacts:
+class ChangedFacts(NamedTuple):
     """The facts lost and gained over all cases of a run, each once.
 
     Those of failed cases come first, and among these one of each bucket and relation

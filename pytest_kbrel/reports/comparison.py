@@ -64,14 +64,14 @@ class Side:
 
     @property
     def summary(self) -> str:
-        """What became of it against the first model in words; empty where nothing did."""
+        """What became of its gates against the first model in words; empty where nothing did."""
         if self.run is None:
             return ""
         words = sorted(self.gates, key=severity)
         verdicts = ", ".join(f"{self.gates[word]} {word}" for word in words)
         changes = changed_facts(self.run)
         lost = f"{len(changes.lost)} lost, {len(changes.gained)} gained"
-        return f"gates: {verdicts or 'none are known'}; {lost}"
+        return f"{verdicts or 'none are known'}; {lost}"
 
 
 @record
@@ -151,6 +151,11 @@ class SideBySide:
     def is_paired(self) -> bool:
         """True if at least one model was compared with the first one fact by fact."""
         return any(side.run is not None for side in self.sides)
+
+    @property
+    def correlated(self) -> list[Scatter]:
+        """The pairs of figures that have coefficients."""
+        return [one for one in self.scatters if one.pearson.r is not None]
 
     @property
     def numbered(self) -> list[tuple[int, Side]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from pytest_kbrel.errors import count as count
 from pytest_kbrel.printing import redacted, visible
 
 DASH = "–"
@@ -106,8 +107,3 @@ def bound(value: float) -> str:
 def thousands(digits: str) -> str:
     """Return a whole number that is written in ``digits`` as ``13,275``; other text as it is, on one line."""
     return f"{int(digits):,}" if _WHOLE.fullmatch(digits) else one_line(digits, 60)
-
-
-def count(n: int, noun: str) -> str:
-    """Return ``1 fact`` or ``12 facts``."""
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

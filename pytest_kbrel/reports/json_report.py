@@ -6,13 +6,19 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from pytest_kbrel import resources
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.outputs import write_text
-from pytest_kbrel.records import CaseKind, CaseResult, GateResult, MetricValue, Run
+from pytest_kbrel.records import (
+    CaseKind,
+    CaseResult,
+    GateResult,
+    Json,
+    MetricValue,
+    Run,
+)
 from pytest_kbrel.reports import (
     REPORT,
     earlier_note,
@@ -27,11 +33,8 @@ from pytest_kbrel.serialization import fields_of, to_wire
 from pytest_kbrel.untrusted import read_json
 
 SCHEMA_VERSION = 1
-_CASE_KEYS = (
-    "suite", "probe", "slice", "label", "aggregate", "members", "verdict", "n", "truncated", "duration",
-    "settings", "prompt", "waiver", "expired", "integrity", "unmatched", "metrics", "gates", "lost", "gained",
-    "churn", "errors", "notes", "looks",
-)  # fmt: skip
+# What a report does not say of a case.
+_LEFT_OUT = ("requests", "table", "base", "moved")
 
 # Escaped although JSON need not: terminals obey the first, the next mislead readers, UTF-8 lacks the last.
 _UNPRINTABLE = re.compile(
@@ -39,7 +42,7 @@ _UNPRINTABLE = re.compile(
 )
 
 
-def report_dict(run: Run) -> dict[str, Any]:
+def report_dict(run: Run) -> Json:
     """Return the report of ``run`` as JSON's own types.
 
     Raises ``ValueError`` where a number is NaN or infinite.
@@ -49,14 +52,9 @@ def report_dict(run: Run) -> dict[str, Any]:
     moved = view.changed
     report = {
         "schema_version": SCHEMA_VERSION,
-        "kbrel_version": run.kbrel_version,
-        "created": run.created,
-        "model": run.model,
-        "helpers": run.helpers,
+        **fields_of(run),
         "baseline": run.baseline or None,
         "blessed": run.blessed or None,
-        "base": run.base,
-        "differences": run.differences,
         "recorded": run.recorded or None,
         "comparisons": _comparisons(run),
         "environment": dict(sorted(run.environment)),
@@ -73,7 +71,6 @@ def report_dict(run: Run) -> dict[str, Any]:
             )
             for kind in kinds
         },
-        "correlations": run.correlations,
         "summary": {
             "verdict": view.verdict,
             **verdict_counts(run),
@@ -85,8 +82,6 @@ def report_dict(run: Run) -> dict[str, Any]:
             "worst_relations": [part.name for part in moved.worst],
             "headline": view.changes,
         },
-        "exit_status": run.exit_status,
-        "complete": run.complete,
         "problems": sorted(run.problems),
         "files": dict(sorted(run.files)),
     }
@@ -99,11 +94,11 @@ def report_dict(run: Run) -> dict[str, Any]:
     if run.compared is not None:
         facts, of_all = run.compared
         report["compared"] = {"facts": facts, "of": of_all}
-    wired: dict[str, Any] = to_wire(report)
+    wired: Json = to_wire(report)
     return wired
 
 
-def _comparisons(run: Run) -> dict[str, Any]:
+def _comparisons(run: Run) -> Json:
     made = sum(gate.p is not None for case in run.cases for gate in case.gates)
     note = ""
     if made != run.comparisons:
@@ -111,7 +106,7 @@ def _comparisons(run: Run) -> dict[str, Any]:
     return {"counted": run.comparisons, "made": made, "note": note}
 
 
-def _by_name(records: Iterable[Part | MetricValue]) -> dict[str, Any]:
+def _by_name(records: Iterable[Part | MetricValue]) -> Json:
     named = {}
     for record in records:
         fields = fields_of(record)
@@ -119,22 +114,21 @@ def _by_name(records: Iterable[Part | MetricValue]) -> dict[str, Any]:
     return named
 
 
-def case_wire(case: CaseResult) -> dict[str, Any]:
+def case_wire(case: CaseResult) -> Json:
     """Return what a report says of a case."""
-    return {
+    told = {key: of for key, of in fields_of(case).items() if key not in _LEFT_OUT}
+    return told | {
         "id": case.nodeid,
-        **{key: getattr(case, key) for key in _CASE_KEYS},
+        "label": case.label,
         "settings": dict(case.settings),
         "metrics": _by_name(case.metrics),
         "gates": [_gate(gate) for gate in case.gates],
     }
 
 
-def _gate(gate: GateResult) -> dict[str, Any]:
-    fields = {
-        ("reason" if name == "reasons" else name): value
-        for name, value in fields_of(gate).items()
-    }
+def _gate(gate: GateResult) -> Json:
+    fields = fields_of(gate)
+    del fields["reasons"]
     fields["reason"] = gate.reason
     if gate.facts_needed is not None:
         fields["facts_needed"] = gate.facts_needed
@@ -148,17 +142,18 @@ def write_json(run: Run, path: Path) -> None:
     write_text(path, escaped + "\n", force=True)
 
 
-def read_report(path: Path) -> dict[str, Any]:
+def read_report(path: Path) -> Json:
     """Read a ``report.json`` of this or an older format; ``path`` may be the directory it is in."""
-    if path.is_dir():
-        path = path / REPORT
+    folder = path.parent if path.name == REPORT or path.is_file() else path
+    path = path if path.is_file() else folder / REPORT
     try:
         report = read_json(path)
     except FileNotFoundError:
-        folder = path.parent if path.name == REPORT else path
         hint = "" if folder.is_dir() else nearest(folder.name, runs_beside(folder))
-        why = f"there is no such report{earlier_note(path)}{hint}"
-        raise KbrelError(f"{path}: {why}") from None
+        raise KbrelError(
+            f"{folder}: has no {REPORT}; allowed: the folder of a finished run, or its {REPORT}"
+            f"{earlier_note(path)}{hint}"
+        ) from None
     except OSError as error:
         raise KbrelError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
@@ -185,7 +180,7 @@ def read_report(path: Path) -> dict[str, Any]:
     return report
 
 
-def check_file(report: dict[str, Any], path: Path) -> None:
+def check_file(report: Json, path: Path) -> None:
     """Check that the file at ``path`` was written by the run of the ``report`` beside it.
 
     Raises :class:`KbrelError` where it is another run's, or was changed. Older reports do not say.
@@ -205,7 +200,7 @@ def check_file(report: dict[str, Any], path: Path) -> None:
         )
 
 
-def schema() -> dict[str, Any]:
+def schema() -> Json:
     """Return the JSON Schema of ``report.json``."""
-    loaded: dict[str, Any] = json.loads(resources.schema("report"))
+    loaded: Json = json.loads(resources.schema("report"))
     return loaded

@@ -361,12 +361,8 @@ def run_notes(run: Run, *, brief: bool = False) -> Iterator[str]:
         yield f"decided again over {one_line(run.recorded)}, the model was not asked"
     if run.base is not None and run.base.spec and run.base.title != run.baseline:
         yield f"the baseline's model is {one_line(run.base.title)}"
-    # A candidate has other weights.
-    expected = ("weights_digest ",) if brief else ()
-    if differences := [
-        text for text in run.differences if not text.startswith(expected)
-    ]:
-        yield f"differs from the baseline in: {'; '.join(map(one_line, differences))}"
+    if differing := unexpected_differences(run) if brief else run.differences:
+        yield f"differs from the baseline in: {'; '.join(map(one_line, differing))}"
     if without := unmatched(*(case.unmatched for case in slices(run))):
         yield f"compared without {without}"
     looks = [case.looks for case in run.cases if case.looks is not None]
@@ -376,6 +372,12 @@ def run_notes(run: Run, *, brief: bool = False) -> Iterator[str]:
     yield from _unsupported(run)
     yield from _asked_otherwise(run)
     yield from _unread(run)
+
+
+def unexpected_differences(run: Run) -> list[str]:
+    """Return what differs from the baseline and may, but for the weights: a candidate has its own."""
+    known = run.model.differences(run.base) if run.model and run.base else {}
+    return [text for text in run.differences if text != known.get("weights_digest")]
 
 
 def _unsupported(run: Run) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import CaseResult, GateResult, Run
 from pytest_kbrel.reports import phrases
-from pytest_kbrel.reports.cases import metric, not_passed
+from pytest_kbrel.reports.cases import is_blessed, metric
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
@@ -109,10 +109,13 @@ def needed(gate: GateResult) -> str:
 def deciding(run: Run) -> tuple[CaseResult, ...]:
     """Return the cases that did not pass, in the order in which a reader should look at them.
 
-    Those that a waiver excuses follow the others. Of one verdict, a slice precedes figures over several, and
-    the case that missed its bound by more precedes the others.
+    Where no blessed run was asked for, a case without one is settled, and so is one that a shard leaves to
+    the run that joins all. Those that a waiver excuses follow the others. Of one verdict, a slice precedes
+    figures over several, and the case that missed its bound by more precedes the others.
     """
-    unsettled = [case for case in not_passed(run) if case.verdict != "not run"]
+    settled = {"pass", "not run", "" if is_blessed(run) else "no baseline"}
+    settled.add("inconclusive" if run.shard else "")
+    unsettled = (case for case in run.cases if case.verdict not in settled)
     return tuple(
         sorted(unsettled, key=lambda case: (phrases.is_waived(case, run), *_rank(case)))
     )

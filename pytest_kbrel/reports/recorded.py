@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import Run
+from pytest_kbrel.records import Json, Run
 from pytest_kbrel.reports.json_report import read_report
 from pytest_kbrel.serialization import from_wire
 
@@ -20,7 +19,7 @@ def read_run(path: Path) -> Run:
     return run_of(read_report(path), path)
 
 
-def run_of(report: dict[str, Any], path: Path) -> Run:
+def run_of(report: Json, path: Path) -> Run:
     """Return the run that a ``report`` read at ``path`` tells of.
 
     Raises :class:`KbrelError` where a part of the report has not the form that it was written in.
@@ -34,13 +33,9 @@ def run_of(report: dict[str, Any], path: Path) -> Run:
         ) from None
 
 
-def _run(report: dict[str, Any]) -> Run:
-    # What is not known is null in a report, and has a default in a run, but for the model.
-    given = {
-        key: value
-        for key, value in report.items()
-        if value is not None or key == "model"
-    }
+def _run(report: Json) -> Run:
+    # What is not known is null in a report, and has a default in a run.
+    given = {key: value for key, value in report.items() if value is not None}
     for key in ("environment", "settings", "files"):
         given[key] = _pairs(report.get(key, {}))
     given["cases"] = list(map(_case, report["cases"]))
@@ -52,11 +47,11 @@ def _run(report: dict[str, Any]) -> Run:
     return from_wire(Run, given)
 
 
-def _pairs(data: dict[str, Any]) -> list[list[str]]:
+def _pairs(data: Json) -> list[list[str]]:
     return [[name, str(value)] for name, value in data.items()]
 
 
-def _case(data: dict[str, Any]) -> dict[str, Any]:
+def _case(data: Json) -> Json:
     # Earlier versions gave the cases of a shard a verdict of their own.
     verdict = "inconclusive" if data["verdict"] == "part" else data["verdict"]
     return {
@@ -72,7 +67,7 @@ def _case(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _gate(data: dict[str, Any]) -> dict[str, Any]:
+def _gate(data: Json) -> Json:
     values = {"text": data["reason"], "needed": data.get("facts_needed")}
     told = [[name, value] for name, value in values.items() if value is not None]
     return {**data, "reasons": [{"kind": "told", "values": told}]}

@@ -86,7 +86,7 @@ def filled(template: str, data: dict[str, Any], largest: float = math.inf) -> st
 
 @functools.cache
 def _environment(form: str) -> Environment:
-    """Return the environment that escapes all text for a format, with the filters below."""
+    """Return the environment that escapes all text for a format, with the filters below and formatting's."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -107,27 +107,16 @@ def _environment(form: str) -> Environment:
         lstrip_blocks=True,
         finalize=filled_in if escape else None,
     )
-    made.filters |= {
+    made.filters |= vars(formatting) | {
         "at": lambda value: f"{value:.1f}".removesuffix(".0"),
-        "bound": formatting.bound,
         "line": line,
-        "number": formatting.number,
-        "p_value": formatting.p_value,
-        "count_of": formatting.count,
-        "signed": formatting.signed,
-        "answer": formatting.answer_text,
-        "end": formatting.end_of,
-        "expected": formatting.expected_text,
         "lines": prompt_lines,
         "meaning": meaning,
     }
-    made.globals |= {
+    made.globals |= vars(formatting) | {
         "better": view.better,
         "changes": changes,
-        "difference": formatting.difference,
-        "interval": formatting.interval,
         "is_published": is_published,
-        "with_interval": formatting.with_interval,
         "metric": cases.metric,
         "phrases": phrases,
         "reasons": reasons,

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
+from typing import NamedTuple
 
 from pytest_kbrel.catalogue import verdicts
 from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.records import (
     CaseResult,
+    Churn,
     Correlation,
     Judgement,
     MetricValue,
@@ -42,8 +44,7 @@ from pytest_kbrel.reports.formatting import (
 _LONGEST = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """The cases of one table, what their rows are called, and the metrics that are its columns.
 
     ``row`` is what one row is about.
@@ -267,6 +268,10 @@ class View:
         return "; ".join(parts)
 
     @property
+    def _churns(self) -> list[Churn]:
+        return [case.churn for case in self.slices if case.churn is not None]
+
+    @property
     def _is_alike(self) -> bool:
         """True if no answer and no figure differs from the baseline's, which is of another model."""
         ours, theirs = self.run.model, self.run.base
@@ -276,18 +281,17 @@ class View:
         same = (ours.weights_digest or ours.spec) == (
             theirs.weights_digest or theirs.spec
         )
-        churns = [case.churn for case in self.slices if case.churn is not None]
-        changed = [churn.texts for churn in churns]
+        changed = [churn.texts for churn in self._churns]
         moved = [value.delta for case in self.slices for value in case.metrics]
-        return bool(churns) and not (same or any(changed) or any(moved))
+        return bool(changed) and not (same or any(changed) or any(moved))
 
     @property
     def _churn(self) -> Iterator[str]:
         """How many answers changed, whichever way, and the divergence where it was measured."""
-        churns = [case.churn for case in self.slices if case.churn is not None]
-        if changed := sum(churn.texts for churn in churns):
-            yield f"{changed:,} of {sum(of.facts for of in churns):,} answers changed"
-        if moved := [of.divergence for of in churns if of.divergence is not None]:
+        if changed := sum(of.texts for of in self._churns):
+            asked = sum(of.facts for of in self._churns)
+            yield f"{changed:,} of {asked:,} answers changed"
+        if moved := [of.divergence for of in self._churns if of.divergence is not None]:
             facts = sum(of.facts for of in moved)
             places = sum(of.positions for of in moved)
             kl = sum(of.kl * of.facts for of in moved) / facts

@@ -127,7 +127,6 @@ class CaseAsker:
             Outcomes,
             all_decided,
             decide_case,
-            with_looks_told,
             with_moved_facts,
         )
         from pytest_kbrel.probes import part_of, whole_result
@@ -166,7 +165,7 @@ class CaseAsker:
         missing = self.pool.missing_responses(decided.nodeid)
         return dataclasses.replace(
             with_moved_facts(
-                with_looks_told(decided),
+                decided,
                 result.moved,
                 comparison.case(decided),
                 prompt_of,

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_kbrel.baselines.format import load_tables, read_compressed
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import Run
-from pytest_kbrel.reports import OUTCOMES, REPORT, earlier_note
+from pytest_kbrel.reports import OUTCOMES, REPORT
 from pytest_kbrel.reports.json_report import check_file, read_report
 from pytest_kbrel.reports.recorded import run_of
 
@@ -50,11 +50,6 @@ def recorded_run(path: Path) -> Run:
 
     Raises ``KbrelError`` where it has none, or not those of its report.
     """
-    if not path.is_file() and not (path / REPORT).is_file():
-        earlier = earlier_note(path / REPORT)
-        raise KbrelError(
-            f"{path}: has no {REPORT}; allowed: the folder of a run's reports{earlier}"
-        )
     folder = path.parent if path.is_file() else path
     run = run_with_outcomes(read_report(path), folder)
     if not (folder / OUTCOMES).is_file():

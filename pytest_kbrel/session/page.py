@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_kbrel import resources
-from pytest_kbrel.baselines import Baseline, BaselineCase, PublishedCase, read_baseline
+from pytest_kbrel.baselines import Baseline, read_baseline
 from pytest_kbrel.baselines.reading import published_names, read_published
 from pytest_kbrel.errors import BaselineError, KbrelError
 from pytest_kbrel.outputs import write_text
@@ -42,13 +42,8 @@ def rebuild_page(folder: Path, rootdir: Path) -> tuple[Path, list[str]]:
     or is another one now, the plots that pair facts with it are left out. Raises ``KbrelError`` where the
     report cannot be read, or its files are another run's.
     """
-    if folder.name == REPORT and folder.is_file():
-        folder = folder.parent
-    if folder.is_file():
-        raise KbrelError(
-            f"{folder}: is no report folder; allowed: a folder with {REPORT}, as a run wrote it"
-        )
     report = read_report(folder)
+    folder = folder.parent if folder.is_file() else folder
     run = run_with_outcomes(report, folder)
     if (folder / RESPONSES).is_file():
         check_file(report, folder / RESPONSES)
@@ -87,11 +82,10 @@ def rebuild_page(folder: Path, rootdir: Path) -> tuple[Path, list[str]]:
 def _tables_of(run: Run, baseline: Baseline | None) -> Mapping[str, Table]:
     if baseline is None:
         return {}
-    cases = (
-        (case.nodeid, baseline.case(case)) for case in run.cases if not case.aggregate
-    )
     return {
-        nodeid: case.table for nodeid, case in cases if isinstance(case, BaselineCase)
+        case.nodeid: before.table
+        for case in run.cases
+        if not case.aggregate and (before := baseline.case(case))
     }
 
 
@@ -103,9 +97,8 @@ def _published_models() -> Published:
         if not name.startswith(_RELIABILITY):
             continue
         baseline = read_published(name, folders)
-        case = baseline.cases.get("reliability[overall]")
         settings = dict(baseline.settings)
-        if isinstance(case, PublishedCase):
+        if case := baseline.published.get("reliability[overall]"):
             models[settings["model"], settings["setting"]] = {
                 figure.name: figure.value for figure in case.figures
             }

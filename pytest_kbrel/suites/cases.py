@@ -29,6 +29,7 @@ from pytest_kbrel.records import (
     ExampleWording,
     Fact,
     MonitorSettings,
+    Pairs,
     ProbeSettings,
     ReliabilitySettings,
     Shot,
@@ -57,7 +58,7 @@ class SharedSettings:
     suite: str
     limit: Limit
     judge: str = "rules"
-    uninformative: tuple[tuple[str, str], ...] = ()
+    uninformative: Pairs = ()
     language: str = ""
 
 

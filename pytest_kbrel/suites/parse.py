@@ -28,6 +28,7 @@ from pytest_kbrel.records import (
     UNINFORMATIVE,
     Gate,
     Integrity,
+    Pairs,
     Waiver,
     record,
     template_error,
@@ -455,7 +456,7 @@ def _stop(node: Node, what: str) -> list[str]:
     return [str(one.value) for one in nodes]
 
 
-def read_uninformative(path: Path) -> tuple[tuple[str, str], ...]:
+def read_uninformative(path: Path) -> Pairs:
     """Read a YAML file of patterns: a mapping from ``repetition``, ``none`` or ``unsure`` to a list of them.
 
     Returns (kind, Python regular expression) in the file's order. Raises ``SuiteError`` with file and line

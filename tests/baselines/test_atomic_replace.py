@@ -39,7 +39,7 @@ def read(folder: Path) -> Baseline:
 
 def is_whole(result: Baseline) -> bool:
     """Both halves are of the same run: the readable one has its marks, the other the labels."""
-    blessed = result.case("world.kb.yaml::head_to_tail[world-head]")
+    blessed = result.cases["world.kb.yaml::head_to_tail[world-head]"]
     assert blessed is not None
     labels = "".join(
         "+" if row.label == "correct" else "-" for row in blessed.table.rows

@@ -62,7 +62,7 @@ NO_MODEL = blessed(model=None)
 
 WRITER = dataclasses.replace(JUDGE, spec="openai/writer")
 REWRITER = dataclasses.replace(WRITER, architecture="newer")
-WROTE = "writer of distractors (openai/writer and openai/writer: architecture 'newer' and 'judge')"
+WROTE = "writer of distractors (openai/writer and openai/writer: architecture ('newer' and 'judge'))"
 RULES = "judge (rules and openai/judge)"
 SCORING = "scoring_version (2 and 1)"
 

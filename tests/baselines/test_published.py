@@ -9,7 +9,6 @@ import pytest
 
 from pytest_kbrel import resources
 from pytest_kbrel.baselines import (
-    PublishedCase,
     read_baseline,
 )
 from pytest_kbrel.baselines.reading import (
@@ -45,8 +44,7 @@ def test_every_model_of_the_papers_is_there() -> None:
 
 def test_some_figures_as_the_papers_print_them(tmp_path: Path) -> None:
     def of(name: str, case_id: str) -> dict[str, tuple[float, int]]:
-        case = read_baseline(name, tmp_path).case(f"any/suite.kb.yaml::{case_id}")
-        assert isinstance(case, PublishedCase)
+        case = read_baseline(name, tmp_path).published[case_id]
         return {figure.name: (figure.value, figure.n) for figure in case.figures}
 
     vicuna = of("published/monitor/vicuna-7b", "monitor[P37]")

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.cli.compare.models import family_of, size_in
-from pytest_kbrel.cli.compare.pairing import pair_recorded
-from pytest_kbrel.cli.compare.text import LEAST_LINES, brief_lines
+from pytest_kbrel.cli.compare.recorded import family_of, pair_recorded, size_in
+from pytest_kbrel.cli.compare.run import LEAST_LINES, brief_lines
 from pytest_kbrel.printing import cells
 from pytest_kbrel.records import (
     CaseResult,

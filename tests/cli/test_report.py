@@ -254,7 +254,7 @@ def test_the_report_itself_may_be_named(
     assert main(["report", str(folder / "report.json")]) == 0
     assert capsys.readouterr().out == f"{folder / 'report.html'}\n"
     assert main(["report", str(folder / "report.html")]) == 2
-    assert "report.html: is no report folder" in capsys.readouterr().err
+    assert "report.html: is not JSON" in capsys.readouterr().err
 
 
 def test_facts_are_paired_with_those_of_the_baseline(run: Run, tmp_path: Path) -> None:

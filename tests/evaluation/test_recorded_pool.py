@@ -105,7 +105,7 @@ def replay_pool(folder: Path, **settings: Any) -> ModelPool:
 @pytest.mark.parametrize(
     ("spoil", "report", "result"),
     [
-        ("nothing", {}, "is not there"),
+        ("nothing", {}, r"has no report\.json"),
         ("report.json", {}, r"has no report\.json"),
         ("responses.jsonl", {}, r"responses\.jsonl: cannot be read"),
         ("", {"model": None}, "no one model answered in this run"),
@@ -125,9 +125,7 @@ def test_what_is_no_folder_of_a_finished_run(
     tmp_path: Path, spoil: str, report: dict[str, Any], result: str
 ) -> None:
     folder = tmp_path / "run"
-    if spoil == "file":
-        folder.touch()
-    elif spoil != "nothing":
+    if spoil != "nothing":
         recorded(folder, **report)
         responses = folder / "responses.jsonl"
         if spoil == "other":

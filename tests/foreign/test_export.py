@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_kbrel.cli.export import write_csv, write_eee
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign import Wanted, read_run
-from pytest_kbrel.records import CaseResult, Outcome, Table
+from pytest_kbrel.records import CaseResult, MetricValue, Outcome, Run, Table
 
 NAME = "w.kb.yaml::head_to_tail[a]"
-FIGURE = {"better": "higher", "value": 0.5, "low": 0.1, "high": 0.9, "n": 4}
-REPORT: dict[str, Any] = {
-    "kbrel_version": "0.1.0",
-    "created": "2026-11-01T10:00:00+00:00",
-    "model": {"backend": "hf", "backend_version": "5", "spec": "hf/m"},
-    "cases": [
-        {
-            "id": NAME,
-            "metrics": {
-                "accuracy": FIGURE,
-                "monitor": {**FIGURE, "better": "lower", "low": None},
-                "gap": {**FIGURE, "value": None},
-            },
-        }
-    ],
-}
+SUITE, _, ID = NAME.partition("::")
 
 
 def case(answer: str = "line\n", *, unseen: bool = False) -> CaseResult:
@@ -46,16 +31,24 @@ def case(answer: str = "line\n", *, unseen: bool = False) -> CaseResult:
         )
         for at in range(4)
     )
-    suite, _, case_id = NAME.partition("::")
+    figure = MetricValue(
+        name="accuracy", better="higher", value=0.5, low=0.1, high=0.9, n=4
+    )
+    lower = replace(figure, name="monitor", better="lower", low=None)
     return CaseResult(
-        id=case_id,
-        suite=suite,
+        id=ID,
+        suite=SUITE,
         probe="head_to_tail",
         slice="a",
         verdict="pass",
         n=4,
+        metrics=(figure, lower, replace(figure, name="gap", value=None)),
         table=Table(columns=("correct",), rows=rows),
     )
+
+
+def run_of(case: CaseResult, created: str = "2026-11-01T10:00:00+00:00") -> Run:
+    return Run(kbrel_version="0.1.0", created=created, cases=(case,))
 
 
 def test_csv_is_read_again_with_texts_clusters_and_digests(tmp_path: Path) -> None:
@@ -73,7 +66,7 @@ def test_csv_is_read_again_with_texts_clusters_and_digests(tmp_path: Path) -> No
 
 
 def test_records_of_every_eval_ever_are_read_again(tmp_path: Path) -> None:
-    paths = write_eee(REPORT, [case()], "org/m", tmp_path, force=False)
+    paths = write_eee(run_of(case()), [case()], "org/m", tmp_path, force=False)
     folders = {path.relative_to(tmp_path).parent.as_posix() for path in paths}
     assert folders == {"data/kbrel/org/m"}
     for path in paths:
@@ -89,18 +82,16 @@ def test_half_a_surrogate_pair_is_replaced_since_no_file_holds_it(
 ) -> None:
     # A model in Python may return one.
     write_csv([case("\ud800 a")], tmp_path / "a.csv", force=False)
-    _, lines = write_eee(REPORT, [case("\ud800 a")], "org/m", tmp_path, force=False)
+    of = case("\ud800 a")
+    _, lines = write_eee(run_of(of), [of], "org/m", tmp_path, force=False)
     for path, mark in ((tmp_path / "a.csv", "?"), (lines, "\ufffd")):
         assert f"{mark} a" in path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("created", ["x2026-11-01", None])
-def test_a_report_that_was_made_at_no_time_is_refused(
-    created: object, tmp_path: Path
-) -> None:
-    report = {**REPORT, "created": created}
-    with pytest.raises(KbrelError, match=f"'created': found {created!r}; allowed: a "):
-        write_eee(report, [case()], "org/m", tmp_path, force=False)
+def test_a_report_that_was_made_at_no_time_is_refused(tmp_path: Path) -> None:
+    run = run_of(case(), "x2026-11-01")
+    with pytest.raises(KbrelError, match="'created': found 'x2026-11-01'; allowed: a "):
+        write_eee(run, [case()], "org/m", tmp_path, force=False)
     assert not [*tmp_path.iterdir()]
 
 
@@ -111,7 +102,7 @@ def test_the_validator_of_every_eval_ever_finds_nothing(
     name = "every_eval_ever.validator.validate"
     validate = pytest.importorskip(name, exc_type=ImportError)
     cases = [case(unseen=unseen)]
-    paths = write_eee(REPORT, cases, "org/m", tmp_path, force=False)
+    paths = write_eee(run_of(cases[0]), cases, "org/m", tmp_path, force=False)
     monkeypatch.chdir(tmp_path)
     names = [path.relative_to(tmp_path).as_posix() for path in paths]
     # It returns 2 for warnings alone.

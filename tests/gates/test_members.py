@@ -135,7 +135,7 @@ def test_a_case_that_a_blessed_run_lacks_outweighs_gates_that_pass_and_no_run_at
 def paper(*names: str, **more: Any) -> Baseline:
     printed = PublishedFigure(name="accuracy", value=0.9, source="Some, Table 1")
     case_ = PublishedCase(id="overall", figures=(printed,), members=names)
-    return run_of(cases={"overall": case_}, paper="Some", **more)
+    return run_of(published={"overall": case_}, paper="Some", **more)
 
 
 @pytest.mark.parametrize(

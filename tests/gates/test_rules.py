@@ -203,25 +203,6 @@ BEFORE = anchored((0.2, 0.5, 1), (0.3, 0.7, 1))
 AFTER = anchored((0.4, 0.5, 0), (0.3, 0.7, 1))
 
 
-@pytest.mark.parametrize("metric", ["monitor", "pfd", "ird"])
-def test_what_a_figure_of_monitor_is_worth_stands_beside_it(metric: str) -> None:
-    demanded = case(
-        *(gate(metric, rule, 0.01) for rule in ("max", "max_drop", "recovery")),
-        probe="monitor",
-        slice="P36",
-    )
-    for actual in decided(demanded, AFTER, BEFORE).gates:
-        assert actual.reason.endswith(
-            "; beside it accuracy 0.750 (-0.250), anchor_prob 0.600"
-        )
-    # Without a baseline nothing is shown of the figure but where it is bounded.
-    ends = [
-        actual.reason.rpartition("; ")[2] for actual in decided(demanded, AFTER).gates
-    ]
-    assert ends[0] == "beside it accuracy 0.750, anchor_prob 0.600"
-    assert {end.partition(" ")[0] for end in ends[1:]} == {"allowed:"}
-
-
 MARKS = "++-+-?+--+" * 4
 
 

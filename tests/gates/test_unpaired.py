@@ -28,7 +28,7 @@ def printed(
 
 def against(published: PublishedCase | None, table: Table, *gates: Gate) -> CaseResult:
     cases = {} if published is None else {case().id: published}
-    return decided(case(*gates), table, baseline=run_of(cases=cases, paper=PAPER))
+    return decided(case(*gates), table, baseline=run_of(published=cases, paper=PAPER))
 
 
 def test_the_difference_is_unpaired_and_says_so() -> None:

@@ -179,7 +179,7 @@ def broken(run, change):
 
 
 SPOILT = {
-    "run: is not there; allowed: the folder of a finished run": shutil.rmtree,
+    "run: has no report.json; allowed: the folder of a finished run": shutil.rmtree,
     "run: has no report.json": lambda run: (run / "report.json").unlink(),
     "responses.jsonl: cannot be read: No such file": lambda run: (
         run / "responses.jsonl"

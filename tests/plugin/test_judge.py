@@ -103,7 +103,7 @@ def test_a_baseline_of_another_judge_is_not_comparable(
     flags = ("--kb-judge=openai/other", judge[1], "--kb-baseline=judged")
     result = gate(pytester, *flags)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert "architecture 'other' and 'judge'" in result.stdout.str()
+    assert "architecture ('other' and 'judge')" in result.stdout.str()
     # The slices, and the figure over all of them.
     cases = report()["cases"]
     actual = [case["verdict"] for case in cases if case["probe"] != "pooled"]

@@ -92,7 +92,8 @@ def test_cases_of_one_cause_are_told_once_with_what_the_model_said():
     ]  # fmt: skip
     assert body(*slices) == [
         "INVALID  9 cases: monitor[P1 country], monitor[P2], monitor[P3] and 6 more",
-        "    91 of 120 answers are cut short (figures of the first)",
+        "    91 of 120 answers are cut short; allowed: at most 50%: raise it (figures of",
+        "      the first)",
         "    such as: Q0 <b> a (right: Asia)",
     ]
     stopped = [case("monitor", f"P{at}", "not run", ()) for at in range(27)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_kbrel.reports.comparison import CaseRow, SideBySide, severity
-from pytest_kbrel.reports.formatting import count, end_of, metric_title
+from pytest_kbrel.reports.formatting import count, end_of
 from pytest_kbrel.reports.html.page import fitted
-from pytest_kbrel.reports.html.plots import Plot, Point, Spot
-from pytest_kbrel.reports.phrases import correlation_text
+from pytest_kbrel.reports.html.plots import Point, Spot
 from pytest_kbrel.reports.view import key_figures
 
 # So many models have a column.
@@ -30,7 +29,7 @@ def comparison_html(models: SideBySide) -> str:
         "words": sorted(words, key=lambda word: (severity(word), word)),
         "plots": [*_scatter(models), *_by_size(models)],
         "why_unpaired": {side.unpaired for side in models.sides if side.unpaired},
-        "correlated": [one for one in models.scatters if one.pearson.r is not None],
+        "correlated": models.correlated,
     }
     return fitted("compare", data)
 
@@ -41,65 +40,42 @@ def _metrics(rows: list[CaseRow]) -> list[str]:
     return list(dict.fromkeys(of.name for case in cases for of in key_figures(case)))
 
 
-def _point(models: SideBySide, at: int, spot: Spot) -> Point:
-    return Point(spot, f"{at} {end_of(models.sides[at - 1].name, 24)}", label=str(at))
-
-
-def _scatter(models: SideBySide) -> Iterator[Plot]:
-    """Yield the plot of the first two figures that are correlated, those over all slices before others."""
-    drawn = [one for one in models.scatters if one.pearson.r is not None]
-    for one in sorted(drawn, key=lambda one: not one.whole)[:1]:
-        names = one.pearson.x, one.pearson.y
-        x, y = map(metric_title, names)
-        points = {
-            at: (a, b)
+def _scatter(models: SideBySide) -> Iterator[tuple[Any, ...]]:
+    """Yield the first two figures that are correlated, those over all slices before others, and their points."""
+    for one in sorted(models.correlated, key=lambda one: not one.whole)[:1]:
+        known = (
+            (at, (of.get(one.pearson.x), of.get(one.pearson.y)))
             for at, of in one.figures.items()
-            if (a := of.get(names[0])) is not None
-            and (b := of.get(names[1])) is not None
-        }
-        yield Plot(
-            name="scatter",
-            title=f"{x} and {y}, {one.within}",
-            note="A point is a model with its number in the table of models. "
-            f"{correlation_text(one.pearson, one.spearman)}. {one.pearson.note}",
-            about=f"{y} against {x} of {len(points)} models in {one.within}",
-            x=x,
-            y=y,
-            points=[_point(models, at, spot) for at, spot in points.items()],
-            heads=("model", x, y),
         )
+        spots = {at: spot for at, spot in known if None not in spot}
+        yield "scatter", one, _points(models, spots)
 
 
-def _by_size(models: SideBySide) -> Iterator[Plot]:
-    """Yield the plot of the first key metric that models of several known sizes have, a line a family."""
+def _by_size(models: SideBySide) -> Iterator[tuple[Any, ...]]:
+    """Yield the first key metric that models of several known sizes have, with its points and a line a family."""
     for rows in models.groups().values():
+        name = next(iter(_metrics(rows)), "")
         for row in rows:
-            name = next(iter(_metrics(rows)), "")
-            points = {
+            spots = {
                 at: (side.parameters / 1e9, value)
                 for (at, side), value in zip(
                     models.numbered, row.values(name), strict=True
                 )
                 if side.parameters and value is not None
             }
-            if len({size for size, _ in points.values()}) < 2:
+            if len({size for size, _ in spots.values()}) < 2:
                 continue
             families: dict[str, list[Spot]] = {}
-            for at, spot in points.items():
+            for at, spot in spots.items():
                 families.setdefault(models.sides[at - 1].family, []).append(spot)
-            x, y = "billions of parameters", metric_title(name)
-            yield Plot(
-                name="scale",
-                title=f"{y} by size, {row.title}",
-                note="A point is a model with its number in the table of models, a line a family in several "
-                "sizes. The number of parameters is the recorded one; of a paper's models, that of the name.",
-                about=f"{y} against the number of parameters of {len(points)} models",
-                x=x,
-                y=y,
-                points=[_point(models, at, spot) for at, spot in points.items()],
-                lines=[
-                    ("trace", sorted(line)) for line in families.values() if line[1:]
-                ],
-                heads=("model", x, y),
-            )
+            lines = [("trace", sorted(line)) for line in families.values() if line[1:]]
+            yield "scale", row, name, _points(models, spots), lines
             return
+
+
+def _points(models: SideBySide, spots: Mapping[int, Any]) -> list[Point]:
+    """Return a point a model, which has its number in the table of models."""
+    return [
+        Point(spot, f"{at} {end_of(models.sides[at - 1].name, 24)}", label=str(at))
+        for at, spot in spots.items()
+    ]

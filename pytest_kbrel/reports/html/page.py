@@ -26,6 +26,7 @@ from pytest_kbrel.records import (
     Run,
     Scored,
     Table,
+    record,
 )
 from pytest_kbrel.reports.cases import ordered, suites
 from pytest_kbrel.reports.changes import examples
@@ -128,7 +129,7 @@ _MOST_PLACES = 40
 _ROLE_KEY = b', "role": '
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Asked:
     """One question about a fact: ``part`` says in which frame and context, ``right`` is None if unknown.
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_kbrel.catalogue.probes import probe_named, reliability_slice
 from pytest_kbrel.catalogue.rules import GATE_RULES
@@ -17,6 +16,7 @@ from pytest_kbrel.records import (
     GateResult,
     MetricValue,
     Table,
+    record,
 )
 from pytest_kbrel.reports.cases import metric, relation_title
 from pytest_kbrel.reports.reasons import failed_first, natural
@@ -30,8 +30,7 @@ Spot = tuple[float, float]
 Marks = Sequence[tuple[float, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """A point of a plot. ``before`` is where the baseline has it, ``kind`` its style."""
 
     at: Spot
@@ -41,7 +40,7 @@ class Point:
     before: Spot | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Plot:
     """A drawing with what is written around it. ``rows`` are its numbers, or texts, below their ``heads``.
 
@@ -78,8 +77,7 @@ class Plot:
         return scale_over(left, _LEFT, _RIGHT), scale_over(top, _BOTTOM, _TOP)
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(NamedTuple):
     """A linear scale: ``low`` to ``high`` are drawn from ``start`` to ``end``, other values at its ends."""
 
     low: float
@@ -124,8 +122,7 @@ Tenth = tuple[str | float | None, ...]
 _MOST_LABELS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """One row of the forest plot. Numbers are towards what is better: below zero is worse.
 
     ``allowed`` is where the tolerance ends, ``None`` without a gate on this difference.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pytest_kbrel.catalogue.verdicts import VERDICTS
 from pytest_kbrel.records import (
@@ -33,8 +33,7 @@ _LONGEST_PROMPT, _LONGEST_ANSWER = 160, 60
 _FIGURES = re.compile(r"\d[\d.,]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """Cases of one verdict that did not pass for one reason."""
 
     verdict: Judgement
@@ -53,8 +52,7 @@ def entries(view: View) -> list[Entry]:
     for case in view.deciding:
         if phrases.is_waived(case, view.run):
             continue
-        # What would be allowed stands in the failure message.
-        reason = reasons.told(case).partition("; allowed: ")[0]
+        reason = reasons.told(case)
         cause = case.verdict, _FIGURES.sub("#", reason)
         causes.setdefault(cause, []).append((reason, case))
     told: list[Entry] = []
