@@ -101,7 +101,7 @@ def decide_case(case: Case, outcomes: Outcomes, comparison: Comparison) -> CaseR
     if sound and sound.broken:
         # NaN has no wire form, and the message counts these rows.
         finite = tuple(row for row in table.rows if not is_nan(row.values))
-        table = Table(columns=table.columns, rows=finite)
+        table = replace(table, rows=finite)
         result = replace(result, table=table)
         return under_waivers(
             _unmeasured(result, case.gates, sound.broken), case.waivers
@@ -158,7 +158,7 @@ def _with_clusters(case: Case, table: Table) -> Table:
         else row
         for row in table.rows
     )
-    return Table(columns=table.columns, rows=tuple(rows))
+    return replace(table, rows=tuple(rows))
 
 
 def compare_case(

@@ -204,7 +204,5 @@ def without(table: Table, facts: Collection[str]) -> Table:
     """Return the table without the rows about ``facts``."""
     if not facts:
         return table
-    return Table(
-        columns=table.columns,
-        rows=tuple(row for row in table.rows if row.fact_id not in facts),
-    )
+    rows = (row for row in table.rows if row.fact_id not in facts)
+    return dataclasses.replace(table, rows=tuple(rows))

@@ -239,8 +239,8 @@ def pair(
         for fact in sorted(ours.keys() & theirs.keys())
     )
     same = [fact for fact, mine, given in asked if mine == given]
-    old = Table(columns=baseline.columns, rows=tuple(theirs[fact] for fact in same))
-    new = Table(columns=candidate.columns, rows=tuple(ours[fact] for fact in same))
+    old = replace(baseline, rows=tuple(theirs[fact] for fact in same))
+    new = replace(candidate, rows=tuple(ours[fact] for fact in same))
     return Pairing(
         candidate=new if exact else _rounded(new, old),
         baseline=old,
@@ -269,7 +269,7 @@ def _rounded(new: Table, old: Table) -> Table:
         )
         return ours if values == ours.values else replace(ours, values=values)
 
-    return Table(columns=new.columns, rows=tuple(map(row, new.rows, old.rows)))
+    return replace(new, rows=tuple(map(row, new.rows, old.rows)))
 
 
 def _compared(

@@ -433,10 +433,7 @@ def _aggregate(
         gates=case.gates,
         waivers=_waivers(case),
     )
-    members = [
-        one for one in decided if one.suite == case.suite and one.id in case.members
-    ]
-    return decide_aggregate(aggregate, members, comparison)
+    return decide_aggregate(aggregate, decided, comparison)
 
 
 def _waivers(case: CaseResult) -> tuple[Waiver, ...]:
@@ -500,4 +497,4 @@ def _with_texts(case: CaseResult, other: BaselineCase | None) -> Table:
         else replace(row, question=row.fact_id, expected=expected)
         for row in rows
     ]
-    return Table(columns=case.table.columns, rows=tuple(completed))
+    return replace(case.table, rows=tuple(completed))
