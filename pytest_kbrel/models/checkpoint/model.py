@@ -18,7 +18,7 @@ from pytest_kbrel.models.base import Model
 from pytest_kbrel.models.batching import Batches
 from pytest_kbrel.models.chat import ThoughtMarks
 from pytest_kbrel.models.checkpoint.endings import Endings, vocabulary_of
-from pytest_kbrel.models.checkpoint.integrity import FileRecord
+from pytest_kbrel.models.checkpoint.files import FileRecord
 from pytest_kbrel.models.checkpoint.spec import ModelSpec
 from pytest_kbrel.models.pretrained import quiet
 from pytest_kbrel.models.tokens import (
