@@ -299,7 +299,7 @@ ROOMS: dict[str, Room] = {
         "torch",
     ),
     "store": Room(
-        "what is kept while a run is made, in one SQLite file that its processes share; its dump",
+        "SQLite files that processes share, and lock files; what is kept while a run is made, and its dump",
         "errors outputs records serialization untrusted",
     ),
     "reports": Room(

@@ -74,7 +74,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Return the number of workers for -n auto where a model is run on GPUs, else leave it to xdist."""
     if not options.is_active(config):
         return None
-    from pytest_kbrel.plugin.gpus import auto_workers
+    from pytest_kbrel.plugin.activation import auto_workers
 
     return auto_workers(config)
 

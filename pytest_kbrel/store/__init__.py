@@ -1,1 +1,1 @@
-"""What is kept while a run is made, in one SQLite file that all its processes share."""
+"""SQLite files that processes share; one of them has what is kept while a run is made."""

@@ -5,7 +5,7 @@ import transformers as tf
 
 from pytest_kbrel.models.chat import KNOWN, ThoughtMarks, marks_of
 from pytest_kbrel.models.checkpoint.endings import Endings
-from pytest_kbrel.models.checkpoint.thinking import Thinker
+from pytest_kbrel.models.checkpoint.model import Thinker
 from pytest_kbrel.models.tokens import Prompt
 from pytest_kbrel.records import Failed, GenerateRequest
 from tests.models.tiny_checkpoints import EOS, make_tokenizer

@@ -7,8 +7,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from pytest_kbrel.plugin import gpus, pytest_xdist_auto_num_workers
-from pytest_kbrel.plugin.gpus import DEVICES, deal_gpus, visible_gpus
+from pytest_kbrel.plugin import activation, pytest_xdist_auto_num_workers
+from pytest_kbrel.plugin.activation import DEVICES, deal_gpus, visible_gpus
 
 
 def dealt(workers, *, device="auto", each=0, env=None):
@@ -103,7 +103,7 @@ def test_a_projects_other_tests_and_its_own_number_keep_xdists_count(
     monkeypatch.setenv("KB_MODEL", "reference")
     pytester.makepyfile("def test_one(): pass")
     monkeypatch.setattr(
-        gpus, "visible_gpus", lambda device: pytest.fail("nobody is to be asked")
+        activation, "visible_gpus", lambda device: pytest.fail("nobody is to be asked")
     )
     assert workers_of(pytester)
     monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "5")
@@ -137,9 +137,9 @@ def test_what_the_gpus_are_not_enough_for_is_refused(
 def test_without_a_list_the_driver_is_asked(monkeypatch):
     monkeypatch.delenv(DEVICES, raising=False)
     listing = "GPU 0: NVIDIA H100 (UUID: GPU-a)\nGPU 1: NVIDIA H100 (UUID: GPU-b)\nMIG 1g.10gb Device 0:\n"
-    monkeypatch.setattr(gpus.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(activation.shutil, "which", lambda name: f"/bin/{name}")
     run = Mock(return_value=SimpleNamespace(stdout=listing))
-    monkeypatch.setattr(gpus.subprocess, "run", run)
+    monkeypatch.setattr(activation.subprocess, "run", run)
     assert visible_gpus() == ["0", "1"]
     for error in (OSError(), subprocess.TimeoutExpired("x", 30)):
         run.side_effect = error

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.plugin.gpus import DEVICES
+from pytest_kbrel.plugin.activation import DEVICES
 
 MODEL = "--kb-model=reference"
 STAND_IN = Path(__file__).parent.parent / "models"

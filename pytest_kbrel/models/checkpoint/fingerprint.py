@@ -18,15 +18,16 @@ from pytest_kbrel.models.checkpoint.checks import check_architecture, check_kind
 from pytest_kbrel.models.checkpoint.files import (
     ADAPTER_FILES,
     ADAPTER_WEIGHTS,
+    FileRecord,
     digest_of_files,
     digest_of_tensors,
     effective_config,
     read_config,
+    record_files,
     tokenizer_files,
     tokenizer_settings,
     weight_files,
 )
-from pytest_kbrel.models.checkpoint.integrity import FileRecord, record_files
 from pytest_kbrel.models.checkpoint.spec import ModelSpec
 from pytest_kbrel.models.pretrained import loading, quiet
 from pytest_kbrel.models.tokens import PromptEncoder

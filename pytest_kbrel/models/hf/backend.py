@@ -12,7 +12,7 @@ from pytest_kbrel.models.arguments import LM_EVAL
 from pytest_kbrel.models.base import Backend, Embedder
 from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.checkpoint.counter import TokenizerCounter
-from pytest_kbrel.models.checkpoint.integrity import check_availability
+from pytest_kbrel.models.checkpoint.files import check_availability
 from pytest_kbrel.models.checkpoint.spec import (
     FLASH,
     MODEL_ARGS,
@@ -40,7 +40,7 @@ class SentenceEncoder:
             raise MissingExtraError("sentence-transformers", "embeddings", purpose)
         from sentence_transformers import SentenceTransformer
 
-        from pytest_kbrel.models.checkpoint.integrity import record_encoder_files
+        from pytest_kbrel.models.checkpoint.files import record_encoder_files
         from pytest_kbrel.models.pretrained import quiet
 
         self._spec = spec

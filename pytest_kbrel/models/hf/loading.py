@@ -25,14 +25,13 @@ from pytest_kbrel.models.checkpoint.checks import (
     notes_of,
 )
 from pytest_kbrel.models.checkpoint.endings import greedy_settings, vocabulary_of
-from pytest_kbrel.models.checkpoint.files import INDEX, WEIGHTS
+from pytest_kbrel.models.checkpoint.files import INDEX, WEIGHTS, record_files
 from pytest_kbrel.models.checkpoint.fingerprint import (
     fingerprint,
     load_outline,
     source_options,
     tensor_digests,
 )
-from pytest_kbrel.models.checkpoint.integrity import record_files
 from pytest_kbrel.models.checkpoint.model import LoadedCheckpoint
 from pytest_kbrel.models.checkpoint.spec import (
     ModelSpec,

@@ -10,7 +10,6 @@ from typing import Any
 
 from pytest_kbrel.errors import BudgetError, ModelError
 from pytest_kbrel.models.chat import ThoughtMarks, marks_of
-from pytest_kbrel.models.openai.dialects import log_probability
 from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.printing import redacted
 from pytest_kbrel.records import Failed, GenerateRequest, record
@@ -18,6 +17,11 @@ from pytest_kbrel.serialization import replace_surrogates
 
 # A count of tokens beyond this is none.
 _MOST_TOKENS = 10**12
+
+# Log-probabilities may be above 0 by rounding.
+_ROUNDING = 1e-3
+# vLLM writes this in place of minus infinity and of NaN, neither of which JSON has.
+_NO_NUMBER = -9999.0
 
 
 class Usage:
@@ -285,3 +289,22 @@ def _ends(piece: bytes) -> bool:
 
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def log_probability(value: Any) -> float:
+    """Return a log-probability (nats) in a reply; raises ``ValueError`` for what is none."""
+    if value is None:
+        raise ValueError(
+            "no log-probability of a token that was sent: a prefix cache may have left it out"
+        )
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not -math.inf < value <= _ROUNDING
+    ):
+        raise ValueError(f"not a log-probability: {str(value)[:40]}")
+    if value == _NO_NUMBER:
+        raise ValueError(
+            f"not a log-probability: {value} stands for minus infinity or NaN"
+        )
+    return float(value)

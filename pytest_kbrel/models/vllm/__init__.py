@@ -18,7 +18,7 @@ from pytest_kbrel.models.arguments import (
 )
 from pytest_kbrel.models.base import Backend, Spec
 from pytest_kbrel.models.checkpoint.counter import TokenizerCounter
-from pytest_kbrel.models.checkpoint.integrity import check_availability
+from pytest_kbrel.models.checkpoint.files import check_availability
 from pytest_kbrel.models.checkpoint.spec import (
     ModelSpec,
     announce,

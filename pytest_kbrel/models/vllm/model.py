@@ -43,9 +43,8 @@ from pytest_kbrel.models.checkpoint.endings import (
     greedy_settings,
     top_tokens,
 )
-from pytest_kbrel.models.checkpoint.files import check_folder
+from pytest_kbrel.models.checkpoint.files import check_folder, record_files
 from pytest_kbrel.models.checkpoint.fingerprint import fingerprint, load_outline
-from pytest_kbrel.models.checkpoint.integrity import record_files
 from pytest_kbrel.models.checkpoint.model import CheckpointModel, LoadedCheckpoint
 from pytest_kbrel.models.checkpoint.spec import ModelSpec
 from pytest_kbrel.models.pretrained import quiet

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.checkpoint.integrity import (
+from pytest_kbrel.models.checkpoint.files import (
     check_availability,
     record_files,
 )

@@ -13,8 +13,8 @@ from pytest_kbrel import reference
 from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.openai import scoring
-from pytest_kbrel.models.openai.dialects import DIALECTS
 from pytest_kbrel.models.openai.model import OpenAIModel
+from pytest_kbrel.models.openai.scoring import DIALECTS
 from pytest_kbrel.models.openai.spec import parse_openai
 from pytest_kbrel.records import Scored, ScoreRequest
 from tests.models.openai.vllm_server import VLLM_PYTHON, vllm_server
