@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import random
 import re
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_kbrel.catalogue.probes import (
@@ -25,7 +26,6 @@ from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.sampling import sample
 from pytest_kbrel.facts.unseen import make_unseen, unseen_examples, with_options
 from pytest_kbrel.records import (
-    Case,
     Control,
     Fact,
     ProbeSettings,
@@ -70,32 +70,6 @@ def sample_of_slice(
     return sample(group, limit, world.seed, part.cluster or written.cluster)
 
 
-def with_examples_and_controls(
-    written: WrittenProbe,
-    chosen: Sequence[WrittenSlice],
-    groups: Mapping[str, tuple[Fact, ...]],
-    cases: Sequence[Case],
-    world: World,
-) -> tuple[Case, ...]:
-    """Return the cases with examples to choose from and with controls."""
-    # Under the suite's limit, not the user's, so that a sampled run is shown the same examples.
-    sampled = {
-        fact.id: fact
-        for part in chosen
-        for fact in sample_of_slice(written, part, groups[part.name], world)
-    }
-    settings = [case.settings for case in cases]
-    repository = example_repository(written, sampled, world, settings)
-    made = []
-    for part, case in zip(chosen, cases, strict=True):
-        shots = repository if sum(case.settings.shown) else ()
-        is_known = written.probe.kind(part.name) == "known"
-        pool = world.facts if is_known else groups[part.name]
-        controls = controls_of(case, pool, world, part)
-        made.append(dataclasses.replace(case, repository=shots, controls=controls))
-    return tuple(made)
-
-
 def known_facts(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
     """Return the facts of the relations the file chooses, by default all."""
     if written.relations is None:
@@ -135,32 +109,31 @@ def _group(fact: Fact, slice_by: str, world: World) -> str:
 
 
 def controls_of(
-    case: Case, pool: Sequence[Fact], world: World, part: WrittenSlice
+    facts: Sequence[Fact],
+    pool: Sequence[Fact] | None,
+    world: World,
+    part: WrittenSlice,
 ) -> tuple[Control, ...]:
-    """Return one control for each fact of ``case``; other subjects come from ``pool``, whatever its order.
+    """Return one control for each of ``facts``; other subjects come from ``pool``, whatever its order.
 
-    With ``controls: asked`` each holds the fact's question about another subject of the same relation, one
+    With a pool each holds the fact's question about another subject of the same relation, one
     with another answer where there is one. Raises ``SuiteError`` on a fact whose question names no subject.
     """
-    majorities = {
-        relation.id: _majority(world.by_relation.get(relation.id, ()))
-        for relation in case.relations
-    }
-    shuffle = getattr(case.settings, "controls", "counted") == "asked"
+    majority = functools.cache(lambda name: _majority(world.by_relation.get(name, ())))
     others: dict[str, list[Fact]] = {}
-    for fact in sorted(pool, key=lambda fact: fact.id) if shuffle else ():
+    for fact in sorted(pool or (), key=lambda fact: fact.id):
         others.setdefault(fact.relation, []).append(fact)
     controls = []
-    for fact in case.facts:
-        other = _other(fact, others, case.seed) if shuffle else None
+    for fact in facts:
+        other = _other(fact, others, world.seed)
         shuffled = question_text(fact, world, other.subject) if other else ""
-        if shuffle and not shuffled:
+        if pool is not None and not shuffled:
             raise part.node.error(
                 f"slice {part.name!r}: fact {fact.id!r} cannot be asked about another subject: found no "
                 "other subject, or a question without its own; allowed: 'controls: counted'"
             )
-        majority = majorities.get(fact.relation, "")
-        controls.append(Control(fact_id=fact.id, majority=majority, shuffled=shuffled))
+        most = majority(fact.relation)
+        controls.append(Control(fact_id=fact.id, majority=most, shuffled=shuffled))
     return tuple(controls)
 
 
@@ -197,34 +170,33 @@ def _other(fact: Fact, others: Mapping[str, Sequence[Fact]], seed: int) -> Fact 
 
 def example_repository(
     written: WrittenProbe,
-    sampled: Mapping[str, Fact],
+    sampled: Mapping[str, Sequence[Fact]],
     world: World,
-    settings: Collection[ProbeSettings],
+    settings: ProbeSettings,
 ) -> tuple[Shot, ...]:
-    """Return the examples for the ``settings`` of a suite's slices; none where no setting chooses any.
+    """Return the examples for a slice's ``settings``; none where they choose none.
 
     They come from the file the suite names, or are made: of the known facts those that are not ``sampled``
-    first, in an order by seed and fact id, and unanswerable questions of other invented names than the
-    suite's own. Raises ``SuiteError`` when there are too few for some setting.
+    in any slice first, in an order by seed and fact id, and unanswerable questions of other invented names than
+    the suite's own. What is sampled is so under the suite's limit, not the user's, so that a sampled run is
+    shown the same examples. Raises ``SuiteError`` when there are too few.
     """
-    if not any(sum(setting.shown) for setting in settings):
+    if not sum(settings.shown):
         return ()
     wanted = written.shots
     if isinstance(wanted, Path):
         shots = read_shots(wanted)
     else:
-        after = written.unseen.expires.year if written.unseen is not None else None
-        avoid = [fact.question for fact in sampled.values() if fact.question]
+        asked = {fact.id: fact.question for of in sampled.values() for fact in of}
         unseen = unseen_examples(
             world.facts,
             count=wanted["unseen"],
             seed=world.seed,
-            after=after,
-            avoid=avoid,
+            after=written.unseen.expires.year if written.unseen is not None else None,
+            avoid=filter(None, asked.values()),
         )
-        shots = _known_shots(
-            known_facts(written, world), sampled, world, wanted["known"]
-        )
+        known = known_facts(written, world)
+        shots = _known_shots(known, asked, world, wanted["known"])
         shots += tuple(
             Shot(
                 question=fact.question or "",
@@ -235,15 +207,14 @@ def example_repository(
             for fact in unseen
         )
     answered = sum(shot.answer is not None for shot in shots)
-    for setting in settings:
-        prompt = getattr(setting, written.probe.overall_by)
-        have = {"with": answered, "without": len(shots) - answered}
-        for need, sort in zip(setting.shown, have, strict=True):
-            if have[sort] < need:
-                raise written.entry.error(
-                    f"{prompt} needs at least {need} examples {sort} an answer, found {have[sort]}; "
-                    "allowed: more facts, or more examples under 'shots'"
-                )
+    have = {"with": answered, "without": len(shots) - answered}
+    for need, sort in zip(settings.shown, have, strict=True):
+        if have[sort] < need:
+            prompt = getattr(settings, written.probe.overall_by)
+            raise written.entry.error(
+                f"{prompt} needs at least {need} examples {sort} an answer, found {have[sort]}; "
+                "allowed: more facts, or more examples under 'shots'"
+            )
     return shots
 
 
