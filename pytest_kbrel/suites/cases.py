@@ -36,15 +36,16 @@ from pytest_kbrel.records import (
     record,
 )
 from pytest_kbrel.serialization import from_wire
-from pytest_kbrel.suites.dataset import World, bucket_groups
-from pytest_kbrel.suites.gates import merged_gates
-from pytest_kbrel.suites.parse import Limit, WrittenProbe, WrittenSlice, WrittenSuite
-from pytest_kbrel.suites.reliability import (
+from pytest_kbrel.suites.dataset import (
+    World,
+    bucket_groups,
     controls_of,
     example_repository,
     reliability_groups,
     sample_of_slice,
 )
+from pytest_kbrel.suites.gates import merged_gates
+from pytest_kbrel.suites.parse import Limit, WrittenProbe, WrittenSlice, WrittenSuite
 
 _SHOWN = 6
 
