@@ -229,8 +229,7 @@ def read_document(path: Path) -> Node:
             if depth > _DEEPEST or values > _MOST_VALUES:
                 fault = _TOO_DEEP if depth > _DEEPEST else _TOO_MANY
                 raise SuiteError(fault, path, event.start_mark.line + 1)
-        source = loader(text)
-        return _Tree(path, source).root(source.get_single_node())
+        return _tree(path, loader(text))
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise SuiteError(f"not valid YAML: {error.reason}", path, line) from None
@@ -245,79 +244,74 @@ def read_document(path: Path) -> Node:
         raise SuiteError(fault, path, line) from None
 
 
-class _Tree:
-    """Turns the nodes of YAML's composer into our own; an alias is the node it repeats, and no copy."""
+def _tree(path: Path, loader: Any) -> Node:
+    """Turn the nodes of YAML's composer into our own; an alias is the node it repeats, and no copy."""
+    nodes: dict[int, Node | None] = {}
 
-    def __init__(self, path: Path, loader: Any) -> None:
-        self.path, self.loader = path, loader
-        self.nodes: dict[int, Node | None] = {}
+    def error(message: str, of: Any) -> SuiteError:
+        return SuiteError(message, path, of.start_mark.line + 1)
 
-    def error(self, message: str, of: Any) -> SuiteError:
-        return SuiteError(message, self.path, of.start_mark.line + 1)
-
-    def root(self, of: Any) -> Node:
-        """Return the root of the only document."""
-        if of is None:
-            raise SuiteError("the file is empty; a mapping is needed", self.path, 1)
-        return self.node(of)
-
-    def node(self, of: Any) -> Node:
-        if id(of) not in self.nodes:
-            self.nodes[id(of)] = None
+    def node(of: Any) -> Node:
+        if id(of) not in nodes:
+            nodes[id(of)] = None
             value: Scalar | tuple[Node, ...] | dict[str, Node]
             if of.id == "scalar":
-                value = self.scalar(of)
+                value = scalar(of)
             elif of.id == "sequence":
-                value = tuple(map(self.node, of.value))
+                value = tuple(map(node, of.value))
             else:
-                value = self.entries(of)
+                value = entries(of)
             line = of.start_mark.line + 1
-            self.nodes[id(of)] = Node(path=self.path, line=line, value=value)
-        node = self.nodes[id(of)]
-        if node is None:
-            raise self.error("an alias refers to a value that it is part of", of)
-        return node
+            nodes[id(of)] = Node(path=path, line=line, value=value)
+        done = nodes[id(of)]
+        if done is None:
+            raise error("an alias refers to a value that it is part of", of)
+        return done
 
-    def entries(self, of: Any) -> dict[str, Node]:
-        entries: dict[str, Node] = {}
+    def entries(of: Any) -> dict[str, Node]:
+        named: dict[str, Node] = {}
         merged: list[Node] = []
         for key, inner in of.value:
-            name, node = self.node(key).value, self.node(inner)
+            name, value = node(key).value, node(inner)
             if name == "<<":
-                merged += node.value if isinstance(node.value, tuple) else [node]
+                merged += value.value if isinstance(value.value, tuple) else [value]
             elif not isinstance(name, str):
                 hint = "put it in quotes if text is meant; a decimal number has a point: 0.4"
                 message = f"a key must be text, found {describe(name)} ({hint})"
-                raise self.error(message, key)
-            elif name in entries:
-                first = f"the first is on line {entries[name].line}"
-                raise self.error(f"key {shown(name)} stands twice; {first}", key)
+                raise error(message, key)
+            elif name in named:
+                first = f"the first is on line {named[name].line}"
+                raise error(f"key {shown(name)} stands twice; {first}", key)
             else:
                 line = key.start_mark.line + 1
-                entries[name] = dataclasses.replace(node, line=line)
+                named[name] = dataclasses.replace(value, line=line)
         for base in merged:
-            entries = {**base.mapping("what << merges"), **entries}
-        return entries
+            named = {**named, **base.mapping("what << merges"), **named}
+        return named
 
-    def scalar(self, of: Any) -> Scalar:
+    def scalar(of: Any) -> Scalar:
         text, kind = of.value, of.tag.rpartition(":")[2]
         if kind in ("str", "merge"):
             is_number = not of.style and _EXPONENT.fullmatch(text)
             return float(text) if is_number else text
         if kind in ("int", "float") and _MISREAD.fullmatch(text):
-            raise self.error(
+            raise error(
                 f"not a plain number: found {shown(text)}; allowed: a decimal number of up to 60 characters, "
                 "or quotes if text is meant",
                 of,
             )
         try:
-            value = self.loader.construct_object(of)
+            value = loader.construct_object(of)
         except (ValueError, OverflowError, LookupError, AttributeError):
             # PyYAML takes for granted that a tag in the file suits the text behind it.
-            raise self.error(f"not a value: {shown(text)} is no {kind}", of) from None
+            raise error(f"not a value: {shown(text)} is no {kind}", of) from None
         if not isinstance(value, (str, int, float, bool, datetime.date, type(None))):
-            raise self.error(f"a value of the kind {of.tag} is not allowed", of)
+            raise error(f"a value of the kind {of.tag} is not allowed", of)
         return value
+
+    if (root := loader.get_single_node()) is None:
+        raise SuiteError("the file is empty; a mapping is needed", path, 1)
+    return node(root)
 
 
 def json_rows(
