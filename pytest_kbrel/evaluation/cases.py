@@ -150,7 +150,7 @@ def baseline_of(case: Case, result: ProbeResult, pool: ModelPool) -> Baseline:
     Raises ``ModelError`` if its responses cannot be measured.
     """
     from pytest_kbrel.gates import check_integrity
-    from pytest_kbrel.probes.grading import is_judged
+    from pytest_kbrel.probes.base import is_judged
 
     if broken := check_integrity(case, result.table, result.errors).broken:
         raise ModelError(

@@ -9,10 +9,9 @@ from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.metrics.text import tfidf_cosine
 from pytest_kbrel.models.base import TokenCounter
-from pytest_kbrel.probes import chunks_of, drive, open_case, part_of
+from pytest_kbrel.probes import chunks_of, drive, open_case, part_of, wording_of
 from pytest_kbrel.probes.prompts import UNSURE
 from pytest_kbrel.probes.reliability import with_shots
-from pytest_kbrel.probes.wordings import wording_of
 from pytest_kbrel.records import (
     Ask,
     Case,

@@ -153,6 +153,9 @@ _DEEPEST = 50
 _TOO_DEEP = f"nested more than {_DEEPEST} levels deep; a suite needs 7"
 _LARGEST = 16 * MIB
 _MOST_VALUES = 300_000
+_TOO_MANY = (
+    f"found more than {_MOST_VALUES:,} values; allowed: at most {_MOST_VALUES:,} values"
+)
 # YAML 1.1 reads 1e-3 as text; everybody who writes it means a number.
 _EXPONENT = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
 # YAML 1.1 reads 1:30 as 90 and 010 as 8, and takes long for thousands of digits.
@@ -215,8 +218,18 @@ def read_document(path: Path) -> Node:
 
     text = read_text(path, _LARGEST)
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    depth = values = 0
+    event: Any
     try:
-        return _Tree(path, yaml.parse(text, Loader=loader)).document()
+        # The composer in C would end the process where a file is nested too deep.
+        for event in yaml.parse(text, Loader=loader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            values += isinstance(event, yaml.NodeEvent)
+            if depth > _DEEPEST or values > _MOST_VALUES:
+                fault = _TOO_DEEP if depth > _DEEPEST else _TOO_MANY
+                raise SuiteError(fault, path, event.start_mark.line + 1)
+        return _tree(path, loader(text))
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise SuiteError(f"not valid YAML: {error.reason}", path, line) from None
@@ -231,113 +244,74 @@ def read_document(path: Path) -> Node:
         raise SuiteError(fault, path, line) from None
 
 
-class _Tree:
-    """Turns the events of YAML's parser into nodes; an alias is the node it repeats, and no copy."""
+def _tree(path: Path, loader: Any) -> Node:
+    """Turn the nodes of YAML's composer into our own; an alias is the node it repeats, and no copy."""
+    nodes: dict[int, Node | None] = {}
 
-    def __init__(self, path: Path, events: Iterator[Any]) -> None:
-        import yaml
+    def error(message: str, of: Any) -> SuiteError:
+        return SuiteError(message, path, of.start_mark.line + 1)
 
-        self.yaml: Any = yaml
-        self.path = path
-        self.events = events
-        self.constructor: Any = yaml.SafeLoader("")
-        self.anchors: dict[str, Node] = {}
-        self.values = 0
+    def node(of: Any) -> Node:
+        if id(of) not in nodes:
+            nodes[id(of)] = None
+            value: Scalar | tuple[Node, ...] | dict[str, Node]
+            if of.id == "scalar":
+                value = scalar(of)
+            elif of.id == "sequence":
+                value = tuple(map(node, of.value))
+            else:
+                value = entries(of)
+            line = of.start_mark.line + 1
+            nodes[id(of)] = Node(path=path, line=line, value=value)
+        done = nodes[id(of)]
+        if done is None:
+            raise error("an alias refers to a value that it is part of", of)
+        return done
 
-    def error(self, message: str, event: Any) -> SuiteError:
-        return SuiteError(message, self.path, event.start_mark.line + 1)
-
-    def document(self) -> Node:
-        """Return the root of the only document."""
-        root = None
-        for event in self.events:
-            if isinstance(event, self.yaml.DocumentStartEvent):
-                if root is not None:
-                    raise self.error("a second document begins; allowed: one", event)
-                root = self.node(next(self.events), 0)
-        if root is None:
-            raise SuiteError("the file is empty; a mapping is needed", self.path, 1)
-        return root
-
-    def node(self, event: Any, depth: int) -> Node:
-        self.values += 1
-        if self.values > _MOST_VALUES:
-            most = f"{_MOST_VALUES:,} values"
-            raise self.error(f"found more than {most}; allowed: at most {most}", event)
-        if depth > _DEEPEST:
-            raise self.error(_TOO_DEEP, event)
-        if isinstance(event, self.yaml.AliasEvent):
-            if event.anchor not in self.anchors:
-                raise self.error("an alias refers to no value before it", event)
-            return self.anchors[event.anchor]
-        value: Scalar | tuple[Node, ...] | dict[str, Node]
-        if isinstance(event, self.yaml.ScalarEvent):
-            value = self.scalar(event)
-        elif isinstance(event, self.yaml.SequenceStartEvent):
-            value = tuple(self.node(inner, depth + 1) for inner in self.inner())
-        else:
-            value = self.entries(depth + 1)
-        node = Node(path=self.path, line=event.start_mark.line + 1, value=value)
-        if event.anchor:
-            self.anchors[event.anchor] = node
-        return node
-
-    def inner(self) -> Iterator[Any]:
-        """Yield the first event of each value in a list or mapping that has begun, up to its end."""
-        for event in self.events:
-            if isinstance(event, self.yaml.CollectionEndEvent):
-                return
-            yield event
-
-    def entries(self, depth: int) -> dict[str, Node]:
-        entries: dict[str, Node] = {}
+    def entries(of: Any) -> dict[str, Node]:
+        named: dict[str, Node] = {}
         merged: list[Node] = []
-        for key in self.inner():
-            name = self.node(key, depth).value
-            node = self.node(next(self.events), depth)
+        for key, inner in of.value:
+            name, value = node(key).value, node(inner)
             if name == "<<":
-                merged += node.value if isinstance(node.value, tuple) else [node]
+                merged += value.value if isinstance(value.value, tuple) else [value]
             elif not isinstance(name, str):
                 hint = "put it in quotes if text is meant; a decimal number has a point: 0.4"
                 message = f"a key must be text, found {describe(name)} ({hint})"
-                raise self.error(message, key)
-            elif name in entries:
-                first = f"the first is on line {entries[name].line}"
-                raise self.error(f"key {shown(name)} stands twice; {first}", key)
+                raise error(message, key)
+            elif name in named:
+                first = f"the first is on line {named[name].line}"
+                raise error(f"key {shown(name)} stands twice; {first}", key)
             else:
                 line = key.start_mark.line + 1
-                entries[name] = dataclasses.replace(node, line=line)
+                named[name] = dataclasses.replace(value, line=line)
         for base in merged:
-            for name, node in base.mapping("what << merges").items():
-                entries.setdefault(name, node)
-        return entries
+            named = {**named, **base.mapping("what << merges"), **named}
+        return named
 
-    def scalar(self, event: Any) -> Scalar:
-        text, tag, mark = event.value, event.tag, event.start_mark
-        if tag in (None, "!"):
-            tag = self.constructor.resolve(self.yaml.ScalarNode, text, event.implicit)
-        kind = tag.rpartition(":")[2]
+    def scalar(of: Any) -> Scalar:
+        text, kind = of.value, of.tag.rpartition(":")[2]
         if kind in ("str", "merge"):
-            is_number = event.implicit[0] and _EXPONENT.fullmatch(text)
+            is_number = not of.style and _EXPONENT.fullmatch(text)
             return float(text) if is_number else text
         if kind in ("int", "float") and _MISREAD.fullmatch(text):
-            raise self.error(
+            raise error(
                 f"not a plain number: found {shown(text)}; allowed: a decimal number of up to 60 characters, "
                 "or quotes if text is meant",
-                event,
+                of,
             )
         try:
-            value = self.constructor.construct_object(
-                self.yaml.ScalarNode(tag, text, mark)
-            )
+            value = loader.construct_object(of)
         except (ValueError, OverflowError, LookupError, AttributeError):
             # PyYAML takes for granted that a tag in the file suits the text behind it.
-            raise self.error(
-                f"not a value: {shown(text)} is no {kind}", event
-            ) from None
+            raise error(f"not a value: {shown(text)} is no {kind}", of) from None
         if not isinstance(value, (str, int, float, bool, datetime.date, type(None))):
-            raise self.error(f"a value of the kind {tag} is not allowed", event)
+            raise error(f"a value of the kind {of.tag} is not allowed", of)
         return value
+
+    if (root := loader.get_single_node()) is None:
+        raise SuiteError("the file is empty; a mapping is needed", path, 1)
+    return node(root)
 
 
 def json_rows(

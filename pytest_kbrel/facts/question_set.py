@@ -67,7 +67,14 @@ FILTERS = (
 
 # What Python calls space and line ends, for a fact's texts are of one line without space around.
 _SPACE = "".join(filter(str.isspace, map(chr, range(sys.maxunicode + 1))))
-_BREAKS = r"[\n\r\x0b\x0c\x1c-\x1e\x{85}\x{2028}\x{2029}]"
+# A cell's text without space around it; NULL where it is blank or of several lines. Most texts are plain, and a
+# plain one is told faster than it is trimmed.
+_CLEAN = rf"""
+    CREATE MACRO clean(cell) AS CASE
+        WHEN regexp_full_match(cell, '[!-~]([ -~]*[!-~])?') THEN cell
+        WHEN trim(cell, '{_SPACE}') = ''
+            OR regexp_matches(trim(cell, '{_SPACE}'), '[\n\r\x0b\x0c\x1c-\x1e\x{{85}}\x{{2028}}\x{{2029}}]') THEN NULL
+        ELSE trim(cell, '{_SPACE}') END"""
 
 
 @record
@@ -435,6 +442,7 @@ def _open_rows(
                 "(of several answers each has a row of its own)",
                 dump.path,
             )
+    connection.execute(_CLEAN)
     connection.execute(
         "CREATE TABLE templates (number SMALLINT, relation TEXT, source TEXT, domain TEXT, question TEXT)"
     )
@@ -475,19 +483,21 @@ def _rows(reader: str, columns: Columns, sources: Sequence[str], until: int) -> 
     number = r"'^\s*(-?\d{1,4})(?:$|\D)', 1"
     shared = ", ".join(
         [
-            f"{_clean(columns.subject)} AS subject",
+            f"clean({_text(columns.subject)}) AS subject",
             f"TRY_CAST({_column(columns.popularity)} AS DOUBLE) + 0.0 AS popularity",
             f"TRY_CAST(regexp_extract({_text(year)}, {number}) AS INTEGER) AS year"
             if year
             else "0 AS year",
-            f"{_clean(kind)} AS type" if kind else "'' AS type",
+            f"clean({_text(kind)}) AS type" if kind else "'' AS type",
         ]
     )
     if columns.relation and columns.object:
-        raw = f"""SELECT {shared}, {_clean(columns.object)} AS object, t.number, t.domain
+        raw = f"""SELECT {shared}, clean({_text(columns.object)}) AS object, t.number, t.domain
             FROM {reader} AS dump LEFT JOIN templates AS t ON {_text(columns.relation)} = t.source"""
     else:
-        cells = " ".join(f"WHEN {n} THEN {_clean(of)}" for n, of in enumerate(sources))
+        cells = " ".join(
+            f"WHEN {n} THEN clean({_text(of)})" for n, of in enumerate(sources)
+        )
         raw = f"""SELECT {shared}, CASE t.number {cells} END AS object, t.number, t.domain
             FROM {reader} AS dump CROSS JOIN templates AS t"""
     return f"""
@@ -502,17 +512,6 @@ def _rows(reader: str, columns: Columns, sources: Sequence[str], until: int) -> 
             WHEN object IS NULL THEN 7
             ELSE 0 END AS TINYINT) AS reason
         FROM ({raw})"""
-
-
-def _clean(column: str) -> str:
-    """Return SQL for a column's text without space around it; NULL where it is blank or of several lines."""
-    text = _text(column)
-    trimmed = f"trim({text}, {_literal(_SPACE)})"
-    # Most texts are plain, and a plain one is told faster than it is trimmed.
-    return (
-        f"CASE WHEN regexp_full_match({text}, '[!-~]([ -~]*[!-~])?') THEN {text} "
-        f"WHEN {trimmed} = '' OR regexp_matches({trimmed}, '{_BREAKS}') THEN NULL ELSE {trimmed} END"
-    )
 
 
 def _text(column: str | None) -> str:
@@ -563,7 +562,6 @@ def _draw(
     templates nor the number of threads matters. A subject that stands for several entities
     (popularities or scopes) makes an ambiguous question.
     """
-    filters = rules.filters
     # Template, reason and rows; without a number there is no template.
     counts = connection.execute(
         "SELECT template, reason, count(*) FROM rows GROUP BY ALL"
@@ -577,8 +575,8 @@ def _draw(
                 min(object) AS answer, CASE
                 WHEN min(popularity) < max(popularity) OR min(scope) <> max(scope) THEN 1
                 WHEN $answers = 'single' AND min(object) <> max(object) THEN 2
-                WHEN $share > 0 AND strlen(subject) > length(subject) AND
-                    length(regexp_replace(subject, '[^\\x00-\\x7F]', '', 'g')) <= $share * length(subject) THEN 3
+                WHEN $ascii_share > 0 AND strlen(subject) > length(subject) AND
+                    length(regexp_replace(subject, '[^\\x00-\\x7F]', '', 'g')) <= $ascii_share * length(subject) THEN 3
                 WHEN $contained = 'drop' AND
                     bool_or(contains(lower(replace(t.question, '[X]', subject)), lower(object))) THEN 4
                 ELSE 0 END AS filter
@@ -591,12 +589,7 @@ def _draw(
             arg_min((subject, answer, popularity), md5(concat_ws(chr(31), $seed, t.relation, subject)),
                 {max(template.cap or rules.cap for template in templates)}) FILTER (filter = 0)
         FROM questions JOIN lines USING (scope) JOIN templates AS t ON t.number = template GROUP BY 1, 2""",
-        {
-            "answers": filters.answers,
-            "share": filters.ascii_share,
-            "contained": filters.contained,
-            "seed": str(rules.seed),
-        },
+        {**dataclasses.asdict(rules.filters), "seed": str(rules.seed)},
     ).fetchall()
     strata = {(template, bucket): rest for template, bucket, *rest in selected}
     counted, drawn = [], []

@@ -109,7 +109,7 @@ def in_domain_examples(
     A relation's template is its first frame, or what its facts' own questions follow.
     """
     pools: dict[tuple[str, bool], list[tuple[bytes, Fact]]] = {}
-    for name in dict.fromkeys(fact.relation for fact in facts):
+    for name in {fact.relation for fact in facts}:
         for fact in by_relation.get(name, ()):
             if fact.object is not None:
                 entry = _rank(f"{seed}\0\0{fact.id}"), fact
@@ -119,24 +119,23 @@ def in_domain_examples(
 
     def example(fact: Fact) -> tuple[Shot, ...]:
         pool = pools.get((fact.relation, fact.question is None), [])
-        own = {answer.casefold() for answer in fact.accepted}
+        own, about = _names(fact)
         # The pool as a ring, from a start of the fact's own on to the first that fits: a draw costs no pass
         # over a large relation, and a new fact in the pool concerns those only whose search ends at it.
         start = bisect.bisect(pool, _rank(f"{seed}\0example\0{fact.id}"), key=_first)
         for step in range(len(pool)):
             other = pool[(start + step) % len(pool)][1]
-            answers = {answer.casefold() for answer in other.accepted}
-            names = fact.subject.casefold(), other.subject.casefold()
-            if (
-                names[0] != names[1]
-                and own.isdisjoint({*answers, names[1]})
-                and names[0] not in answers
-            ):
+            answers, subject = _names(other)
+            if about not in answers | {subject} and own.isdisjoint(answers | {subject}):
                 question = other.questions(relations[other.relation])[0]
                 return (Shot(question=question, answer=other.object),)
         return ()
 
     return tuple((fact.id, example(fact)) for fact in facts)
+
+
+def _names(fact: Fact) -> tuple[set[str], str]:
+    return {*map(str.casefold, fact.accepted)}, fact.subject.casefold()
 
 
 def _rank(text: str) -> bytes:

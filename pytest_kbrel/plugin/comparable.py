@@ -144,7 +144,7 @@ class _Check:
 
     def _of_flags(self, cases: Sequence[Case]) -> Iterator[str]:
         """Yield flags under which a blessed run asked, or judged, otherwise."""
-        from pytest_kbrel.probes.grading import is_judged
+        from pytest_kbrel.probes.base import is_judged
 
         blessed, settings = dict(self.baseline.settings), self.settings
         judge, limit = blessed.get("judge", RULES), blessed.get("limit", "")

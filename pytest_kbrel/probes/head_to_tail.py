@@ -13,22 +13,20 @@ from pytest_kbrel.judges.words import strip_wrapping
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.metrics.text import best_f1, best_rouge_l, exact_match
 from pytest_kbrel.probes.base import (
+    UNPARSABLE,
     Answers,
     ProbeResult,
     ProbeRun,
     collect,
     digest_of,
+    is_variant_of,
+    judged,
+    judged_by_rules,
     outcome_of,
     probability_values,
     question_of,
     question_request,
     with_top_tokens,
-)
-from pytest_kbrel.probes.grading import (
-    UNPARSABLE,
-    is_variant_of,
-    judged,
-    judged_by_rules,
 )
 from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE, Examples
 from pytest_kbrel.records import (

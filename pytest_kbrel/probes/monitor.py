@@ -33,6 +33,7 @@ from pytest_kbrel.probes.base import (
     ProbeRun,
     collect,
     digest_of,
+    judged_by_rules,
     outcome_of,
     question_of,
     relation_of,
@@ -40,7 +41,6 @@ from pytest_kbrel.probes.base import (
     template_of,
     with_top_tokens,
 )
-from pytest_kbrel.probes.grading import judged_by_rules
 from pytest_kbrel.probes.prompts import (
     LEAD_QUESTION,
     check,

@@ -25,13 +25,17 @@ from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.metrics.reliability import OPTIONS
 from pytest_kbrel.metrics.text import normalise
 from pytest_kbrel.probes.base import (
+    UNPARSABLE,
     Answers,
     ProbeResult,
     ProbeRun,
+    Verdicts,
     choice_request,
     collect,
     digest_of,
     draws_for,
+    judged,
+    judged_by_rules,
     outcome_of,
     probability_values,
     question_of,
@@ -39,7 +43,6 @@ from pytest_kbrel.probes.base import (
     template_of,
     with_top_tokens,
 )
-from pytest_kbrel.probes.grading import UNPARSABLE, Verdicts, judged, judged_by_rules
 from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE, wrong_answers
 from pytest_kbrel.records import (
     UNINFORMATIVE,

@@ -323,7 +323,7 @@ class CaseAsker:
 
     def _open_helpers(self, case: Case) -> None:
         """Open the models that judge or write for a case, which a baseline names though they answered nothing."""
-        from pytest_kbrel.probes.grading import is_judged
+        from pytest_kbrel.probes.base import is_judged
 
         if is_judged(case) and case.judge != RULES:
             self.pool.helper(case.judge)

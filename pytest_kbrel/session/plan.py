@@ -28,7 +28,7 @@ from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.models.base import Spec, TokenCounter
 from pytest_kbrel.models.cache.session import last_rates
 from pytest_kbrel.models.registry import BACKENDS
-from pytest_kbrel.probes.wordings import count_of
+from pytest_kbrel.probes import count_of
 from pytest_kbrel.records import (
     BASELINE,
     AggregateCase,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, SLICE_METRICS
 from pytest_kbrel.catalogue.probes import (
@@ -26,6 +26,7 @@ from pytest_kbrel.records import (
     AggregateCase,
     Case,
     CaseKind,
+    Control,
     ExampleWording,
     Fact,
     MonitorSettings,
@@ -36,14 +37,16 @@ from pytest_kbrel.records import (
     record,
 )
 from pytest_kbrel.serialization import from_wire
-from pytest_kbrel.suites.dataset import World, bucket_groups
-from pytest_kbrel.suites.gates import merged_gates
-from pytest_kbrel.suites.parse import Limit, WrittenProbe, WrittenSlice, WrittenSuite
-from pytest_kbrel.suites.reliability import (
+from pytest_kbrel.suites.dataset import (
+    World,
+    bucket_groups,
+    controls_of,
+    example_repository,
     reliability_groups,
     sample_of_slice,
-    with_examples_and_controls,
 )
+from pytest_kbrel.suites.gates import merged_gates
+from pytest_kbrel.suites.parse import Limit, WrittenProbe, WrittenSlice, WrittenSuite
 
 _SHOWN = 6
 
@@ -94,28 +97,26 @@ def probe_cases(
             raise part.node.error(
                 f"empty slice {part.name!r}: found {fault}; allowed: {allowed}"
             )
-    cases = tuple(
-        _case(written, part, groups[part.name], world, shared) for part in chosen
+    sampled = {
+        part.name: sample_of_slice(written, part, groups[part.name], world)
+        for part in chosen
+    }
+    return tuple(
+        _case(written, part, groups[part.name], sampled, world, shared)
+        for part in chosen
     )
-    if written.probe.reads != "distractors":
-        return cases
-    return with_examples_and_controls(written, chosen, groups, cases, world)
 
 
 def _case(
     written: WrittenProbe,
     part: WrittenSlice,
     group: tuple[Fact, ...],
+    sampled: Mapping[str, tuple[Fact, ...]],
     world: World,
     shared: SharedSettings,
 ) -> Case:
     cluster = part.cluster or written.cluster
-    facts = sample(
-        sample_of_slice(written, part, group, world),
-        shared.limit,
-        world.seed,
-        cluster,
-    )
+    facts = sample(sampled[part.name], shared.limit, world.seed, cluster)
     metrics = {*SLICE_METRICS[written.probe.kind(part.name)], *CHANGE_METRICS}
     stated, reads = written.settings, written.probe.reads
     alike: Alike = ()
@@ -163,6 +164,14 @@ def _case(
         shots = in_domain_examples(
             facts, world.by_relation, world.relations, world.seed
         )
+    controls: tuple[Control, ...] = ()
+    repository: tuple[Shot, ...] = ()
+    if reads == "distractors":
+        is_known = written.probe.kind(part.name) == "known"
+        pool = world.facts if is_known else group
+        is_asked = getattr(settings, "controls", "") == "asked"
+        controls = controls_of(facts, pool if is_asked else None, world, part)
+        repository = example_repository(written, sampled, world, settings)
     used = {fact.relation for fact in facts}
     return Case(
         id=f"{written.probe.name}[{part.name}]",
@@ -182,7 +191,9 @@ def _case(
         judge=shared.judge,
         uninformative=shared.uninformative,
         integrity=written.integrity,
+        repository=repository,
         shots=shots,
+        controls=controls,
         alike=alike,
         notes=_notes(len(facts), alike, shots),
         cluster=cluster,

@@ -13,10 +13,11 @@ from pytest_kbrel.probes import (
 )
 from pytest_kbrel.probes.base import (
     digest_of,
+    is_judged,
+    judged,
     question_of,
     relation_of,
 )
-from pytest_kbrel.probes.grading import is_judged, judged
 from pytest_kbrel.records import (
     Ask,
     Case,

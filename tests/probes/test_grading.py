@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_kbrel.probes import grading, run_case
-from pytest_kbrel.probes.grading import judged
+from pytest_kbrel.probes.base import judged
 from pytest_kbrel.probes.prompts import verdict
 from pytest_kbrel.records import Failed, Generated, HeadToTailSettings
 from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case

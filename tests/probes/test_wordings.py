@@ -8,8 +8,7 @@ import pytest
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.metrics import metrics_for
-from pytest_kbrel.probes import run_case
-from pytest_kbrel.probes.wordings import wording_of
+from pytest_kbrel.probes import run_case, wording_of
 from pytest_kbrel.records import (
     Failed,
     Generated,

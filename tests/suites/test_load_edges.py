@@ -17,7 +17,7 @@ from pytest_kbrel.records import (
     settings_of,
 )
 from pytest_kbrel.suites import load_suite
-from pytest_kbrel.suites.reliability import _majority
+from pytest_kbrel.suites.dataset import _majority
 from tests.suites.conftest import world_facts
 from tests.suites.examples import HEAD
 

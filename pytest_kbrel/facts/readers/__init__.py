@@ -9,7 +9,6 @@ from pathlib import Path
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.readers.base import Reader, Relations, Row, with_unique_ids
-from pytest_kbrel.facts.readers.head_to_tail import read_head_to_tail
 from pytest_kbrel.facts.readers.own import read_csv, read_jsonl, read_parquet
 from pytest_kbrel.facts.readers.questions import (
     POPQA,
@@ -21,7 +20,12 @@ from pytest_kbrel.facts.readers.questions import (
     set_fact,
     simpleqa_fact,
 )
-from pytest_kbrel.facts.readers.wikidata import read_fktc, read_lama, read_pararel
+from pytest_kbrel.facts.readers.relations import (
+    read_fktc,
+    read_head_to_tail,
+    read_lama,
+    read_pararel,
+)
 from pytest_kbrel.records import Fact, record
 
 

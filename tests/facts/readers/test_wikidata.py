@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_kbrel.errors import SuiteError
-from pytest_kbrel.facts.readers.wikidata import read_patterns
+from pytest_kbrel.facts.readers.relations import read_patterns
 from tests.facts.readers.conftest import Read, found_in, lines
 
 HEADER = {"relations": ["Who sings in [X]?", "Which voice is heard in [X]?"]}
