@@ -24,9 +24,8 @@ class BaselineCase:
     ``settings`` are those of :func:`pytest_kbrel.records.settings_of`.
     """
 
-    key: str
     table: Table
-    metrics: tuple[tuple[str, float | None], ...]
+    metrics: tuple[tuple[str, float | None], ...] = ()
     settings: Pairs = ()
 
 
@@ -110,16 +109,13 @@ def session_baseline(
     ``judge`` is who judges the answers of both models in this session; ``helpers`` are the models that judge
     or write distractors.
     """
-    blessed = [
-        BaselineCase(
-            key=case_key(suite, case_id), table=table, metrics=(), settings=settings
-        )
-        for suite, case_id, table, settings in cases
-    ]
     return Baseline(
         path=Path(),
         model=model,
         settings=(("judge", judge),),
-        cases={case.key: case for case in blessed},
+        cases={
+            case_key(suite, case_id): BaselineCase(table=table, settings=settings)
+            for suite, case_id, table, settings in cases
+        },
         helpers=tuple(helpers),
     )

@@ -188,7 +188,6 @@ def _baseline(path: Path, meta: Json, lines: bytes) -> Baseline:
         ),
         cases={
             key: BaselineCase(
-                key=key,
                 table=tables[key],
                 metrics=_figures(case["metrics"]),
                 settings=_texts(case["settings"]),

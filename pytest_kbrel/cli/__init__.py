@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pytest_kbrel import __version__, resources
+
+# Each adds its command where it is imported.
 from pytest_kbrel.cli import (
     build,
     check,
@@ -36,20 +38,6 @@ from pytest_kbrel.cli.arguments import (
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.printing import printable
 
-# Each adds its command where it is imported.
-_MODULES = (
-    build,
-    check,
-    comment,
-    compare,
-    export,
-    import_,
-    init,
-    judge,
-    labels,
-    merge,
-    report,
-)
 # What a shell reports of a program that the signal of a broken pipe ended.
 _BROKEN_PIPE = 128 + 13
 

@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_kbrel.bounds import FLAG_SEED, LIMIT, limit_value
 from pytest_kbrel.catalogue.probes import probe_named
@@ -24,7 +24,7 @@ from pytest_kbrel.outputs import new_file
 from pytest_kbrel.words import SUITE_SUFFIX
 
 if TYPE_CHECKING:
-    from pytest_kbrel.records import Run
+    from pytest_kbrel.records import Json, Run
 
 _DEFAULT = 150
 _LABELS = ("right", "wrong", "missing")
@@ -132,7 +132,7 @@ def agreement_lines(shares: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
         yield f"{name} {share['value']:.3f} {interval}: {about}, {share['n']} labels"
 
 
-def _labelled(row: dict[str, Any]) -> tuple[bool, bool]:
+def _labelled(row: Json) -> tuple[bool, bool]:
     """Return whether human and judge call an answer right; raises ``ValueError`` for a wrong row."""
     for key, allowed in (("label", _LABELS), ("verdict", _VERDICTS)):
         if row.get(key) not in allowed:
@@ -141,7 +141,7 @@ def _labelled(row: dict[str, Any]) -> tuple[bool, bool]:
     return row["label"] == "right", row["verdict"] == "correct"
 
 
-def _rows(run: Run, path: Path) -> Iterator[dict[str, Any]]:
+def _rows(run: Run, path: Path) -> Iterator[Json]:
     """Yield the answers to questions that have one, each with all accepted answers of its suite file."""
     from pytest_kbrel.suites import load_suite
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.rules import GATE_RULES
@@ -90,8 +91,11 @@ def decide_case(case: Case, outcomes: Outcomes, comparison: Comparison) -> CaseR
     """
     table, errors = _with_clusters(case, outcomes.table), outcomes.errors
     sound = None if case.own_metric else check_integrity(case, table, errors)
-    result = replace(
-        _result_of(case, "pass", len(table.rows), errors),
+    result = _result_of(
+        case,
+        "pass",
+        len(table.rows),
+        errors,
         integrity=sound.shares if sound else (),
         truncated=truncated_in(table),
         table=table,
@@ -101,15 +105,13 @@ def decide_case(case: Case, outcomes: Outcomes, comparison: Comparison) -> CaseR
     if sound and sound.broken:
         # NaN has no wire form, and the message counts these rows.
         finite = tuple(row for row in table.rows if not is_nan(row.values))
-        table = replace(table, rows=finite)
-        result = replace(result, table=table)
-        return under_waivers(
-            _unmeasured(result, case.gates, sound.broken), case.waivers
-        )
-    waived = Unmatched(waived=waived_facts(case.waivers))
-    result = replace(result, unmatched=waived)
-    compared = compare_case(result, case.gates, comparison, asked=case)
-    return under_waivers(compared, case.waivers)
+        result = replace(result, table=replace(table, rows=finite))
+        decided = _unmeasured(result, case.gates, sound.broken)
+    else:
+        waived = Unmatched(waived=waived_facts(case.waivers))
+        result = replace(result, unmatched=waived)
+        decided = compare_case(result, case.gates, comparison, asked=case)
+    return under_waivers(decided, case.waivers)
 
 
 def _unmeasured(
@@ -127,14 +129,12 @@ def part_result(case: Case, facts: int, errors: Sequence[str]) -> CaseResult:
     """
     broken = len(errors) > case.integrity.errored * len(case.facts)
     asked = f"{facts} of {count(len(case.facts), 'fact')} asked here"
-    return replace(
-        _result_of(case, "invalid" if broken else "inconclusive", facts, errors),
-        notes=(asked, *case.notes),
-    )
+    verdict: Judgement = "invalid" if broken else "inconclusive"
+    return _result_of(case, verdict, facts, errors, notes=(asked, *case.notes))
 
 
 def _result_of(
-    case: Case, verdict: Judgement, facts: int, errors: Sequence[str]
+    case: Case, verdict: Judgement, facts: int, errors: Sequence[str], **more: Any
 ) -> CaseResult:
     return CaseResult(
         id=case.id,
@@ -146,6 +146,7 @@ def _result_of(
         n=facts,
         errors=tuple(errors),
         settings=() if case.own_metric else settings_of(case),
+        **more,
     )
 
 
@@ -331,11 +332,11 @@ def _judged(
         figures,
         comparisons=comparison.comparisons,
         published=comparison.published(result),
-        paper=comparison.paper,
         looks=result.looks,
     )
     measurement = replace(
         measure(tables, pairings),
+        paper=comparison.paper,
         changes=change_figures(churn, pairings),
         no_tokens=without_tokens(pairings, another_tokenizer=another),
         obstacle=comparison.obstacle(result, cases, paired)

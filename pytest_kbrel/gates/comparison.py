@@ -62,10 +62,8 @@ class Comparison:
     @property
     def another_tokenizer(self) -> bool:
         """Whether the two models' tokenizers differ."""
-        models = (
-            [self.model] if self.baseline is None else [self.model, self.baseline.model]
-        )
-        return len({of.tokenizer_digest for of in models if of is not None}) > 1
+        models = self.model, self.baseline and self.baseline.model
+        return len({of.tokenizer_digest for of in models if of}) > 1
 
     def case(self, case: CaseResult) -> BaselineCase | None:
         """Return the same case of the blessed run, ``None`` where there is none."""
@@ -80,14 +78,10 @@ class Comparison:
         over = {member for member in case.members if not member.endswith("-top10]")}
         return known if not case.aggregate or over == set(known.members) else None
 
-    def lacking(self, case: CaseResult, unasked: Iterable[str]) -> tuple[str, ...]:
+    def lacking(self, case: CaseResult, unasked: Sequence[str]) -> tuple[str, ...]:
         """Return those of the baseline's facts that were not asked which the suite has lost."""
-        there = self.facts.get(case.nodeid)
-        return (
-            ()
-            if there is None
-            else tuple(fact for fact in unasked if fact not in there)
-        )
+        there = self.facts.get(case.nodeid, frozenset(unasked))
+        return tuple(fact for fact in unasked if fact not in there)
 
     def pairing(self, case: CaseResult) -> Pairing | None:
         """Return a case paired with that of the blessed run, without waived facts; ``None`` without one.

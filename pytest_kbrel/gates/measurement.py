@@ -180,12 +180,11 @@ def measure_figures(
     *,
     comparisons: int = 1,
     published: PublishedCase | None = None,
-    paper: str = "",
     looks: Looks | None = None,
 ) -> Measurement:
     """Measure ``figures`` over one table a member; ``pairings`` is empty or has one a member.
 
-    ``comparisons`` is the number of cases that compare. ``published`` is what a ``paper`` prints of these
+    ``comparisons`` is the number of cases that compare. ``published`` is what a paper prints of these
     figures; nothing is paired then. ``looks`` are those of a case that may stop early.
     """
     printed = {} if published is None else {of.name: of for of in published.figures}
@@ -214,7 +213,6 @@ def measure_figures(
     return Measurement(
         figures=tuple(measured),
         pairings=tuple(pairings),
-        paper=paper,
         comparisons=comparisons,
     )
 

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.catalogue.probes import PROBES, probe_named
 from pytest_kbrel.records import CaseResult, Correlation, ProbeName
 
 Point = tuple[float | None, float | None]
@@ -92,12 +92,7 @@ def over_slices(cases: Iterable[CaseResult]) -> tuple[Correlation, ...]:
     all_pairs: list[Correlation] = []
     for probe, table in PROBES.items():
         points = joined(
-            (
-                case.suite,
-                probe,
-                case.slice,
-                case.figures,
-            )
+            case
             for case in wanted
             if case.probe == probe and table.part(case.slice) not in table.subsets
         )
@@ -107,24 +102,24 @@ def over_slices(cases: Iterable[CaseResult]) -> tuple[Correlation, ...]:
 
 
 def joined(
-    cases: Iterable[tuple[str, ProbeName, str, Figures]],
+    cases: Iterable[CaseResult],
 ) -> dict[tuple[str, ProbeName, str], dict[str, float | None]]:
-    """Return the points that cases (suite, probe, slice, figures) make, by suite, probe and name.
+    """Return the points that cases of probes make, by suite, probe and name.
 
     A slice of unseen knowledge makes one point with the known slice of the same group and setting, called by
     these: C_wrong is then that of both (:func:`pytest_kbrel.metrics.reliability.c_wrong`).
     """
     points: dict[tuple[str, ProbeName, str], dict[str, float | None]] = {}
-    for suite, probe, name, figures in cases:
-        values = dict(figures)
-        point = name
-        if len(PROBES[probe].kinds) > 1:
-            kind = PROBES[probe].kind(name)
-            point = name.removeprefix(kind).removeprefix("-") or "auto"
+    for case in cases:
+        values, point, probe = case.figures, case.slice, probe_named(case.probe)
+        assert probe is not None
+        if len(probe.kinds) > 1:
+            kind = probe.kind(point)
+            point = point.removeprefix(kind).removeprefix("-") or "auto"
             values[f"c_wrong_{kind}"] = values.pop("c_wrong", None)
-        points.setdefault((suite, probe, point), {}).update(values)
-    for (_, probe, _), point_figures in points.items():
-        if len(kinds := PROBES[probe].kinds) > 1:
+        points.setdefault((case.suite, probe.name, point), {}).update(values)
+    for (_, name, _), point_figures in points.items():
+        if len(kinds := PROBES[name].kinds) > 1:
             parts = [point_figures.pop(f"c_wrong_{kind}", None) for kind in kinds]
             known = [part for part in parts if part is not None]
             point_figures["c_wrong"] = sum(known) / len(known) if known else None

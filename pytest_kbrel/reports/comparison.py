@@ -10,7 +10,6 @@ from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import CaseResult, Correlation, Run, record
 from pytest_kbrel.reports import phrases, reasons
-from pytest_kbrel.reports.cases import metric
 from pytest_kbrel.reports.changes import changed_facts
 
 # What stands in the place of a verdict where a model was not asked a case that another one was.
@@ -106,8 +105,7 @@ class CaseRow:
 
     def values(self, name: str) -> tuple[float | None, ...]:
         """Return the value of a figure in each model."""
-        values = (metric(case, name) if case else None for case in self.results)
-        return tuple(value.value if value else None for value in values)
+        return tuple(of.figures.get(name) if of else None for of in self.results)
 
     @property
     def figures(self) -> dict[str, tuple[float | None, ...]]:

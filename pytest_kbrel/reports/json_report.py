@@ -12,7 +12,6 @@ from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.outputs import write_text
 from pytest_kbrel.records import (
-    CaseKind,
     CaseResult,
     GateResult,
     Json,
@@ -47,7 +46,6 @@ def report_dict(run: Run) -> Json:
 
     Raises ``ValueError`` where a number is NaN or infinite.
     """
-    kinds: tuple[CaseKind, ...] = (*PROBES, "pooled")
     view = View(run)
     moved = view.changed
     report = {
@@ -69,7 +67,7 @@ def report_dict(run: Run) -> Json:
                     for value in case.metrics
                 )
             )
-            for kind in kinds
+            for kind in (*PROBES, "pooled")
         },
         "summary": {
             "verdict": view.verdict,

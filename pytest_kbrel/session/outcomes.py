@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from pytest_kbrel.baselines.format import load_tables, read_compressed
 from pytest_kbrel.errors import KbrelError
-from pytest_kbrel.records import Run
+from pytest_kbrel.records import Json, Run
 from pytest_kbrel.reports import OUTCOMES, REPORT
 from pytest_kbrel.reports.json_report import check_file, read_report
 from pytest_kbrel.reports.recorded import run_of
@@ -16,7 +15,7 @@ from pytest_kbrel.reports.recorded import run_of
 _ALLOWED = "allowed: a report folder as a run wrote it"
 
 
-def run_with_outcomes(report: dict[str, Any], folder: Path) -> Run:
+def run_with_outcomes(report: Json, folder: Path) -> Run:
     """Return the run that a ``report`` in ``folder`` tells of, without tables where older versions left none.
 
     Raises ``KbrelError`` where one of them cannot be read, or they are not of one run.

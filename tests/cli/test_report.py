@@ -260,7 +260,7 @@ def test_the_report_itself_may_be_named(
 def test_facts_are_paired_with_those_of_the_baseline(run: Run, tmp_path: Path) -> None:
     case = run.cases[0]
     key = "world.kb.yaml::monitor[P30]"
-    blessed = BaselineCase(key=key, table=case.table, metrics=())
+    blessed = BaselineCase(table=case.table)
     baseline = Baseline(
         path=tmp_path, model=run.base, settings=(), cases={key: blessed}
     )

@@ -145,9 +145,7 @@ def blessed(table: Table) -> BaselineCase:
                 question="", expected="", top=row.top)
         for row in table.rows
     )  # fmt: skip
-    return BaselineCase(
-        key="key", table=Table(columns=table.columns, rows=rows), metrics=()
-    )
+    return BaselineCase(table=Table(columns=table.columns, rows=rows))
 
 
 def decided(

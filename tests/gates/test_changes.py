@@ -215,9 +215,7 @@ def prompt(fact: str, cell: str) -> str:
 def moved(
     before: Table | None, now: Table = NOW, **more: object
 ) -> dict[str, MovedFact]:
-    baseline = (
-        None if before is None else BaselineCase(key="k", table=before, metrics=())
-    )
+    baseline = None if before is None else BaselineCase(table=before)
     case = made_result("mini.kb.yaml::monitor[P1]", table=now, **more)
     return {
         one.metric: one for one in with_moved_facts(case, CELLS, baseline, prompt).moved

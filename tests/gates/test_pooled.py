@@ -44,10 +44,7 @@ def member(
 
 def baseline_of(tables: dict[str, Table]) -> Baseline:
     return run_of(
-        cases={
-            case_key(SUITE, name): dataclasses.replace(blessed(table), key=name)
-            for name, table in tables.items()
-        }
+        cases={case_key(SUITE, name): blessed(of) for name, of in tables.items()}
     )
 
 

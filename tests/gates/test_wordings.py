@@ -51,7 +51,7 @@ def against(before: Table, after: Table, *gates: Gate) -> CaseResult:
     return decided(
         case(*gates),
         after,
-        BaselineCase(key="k", table=read, metrics=()),
+        BaselineCase(table=read),
     )
 
 

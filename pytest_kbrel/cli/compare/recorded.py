@@ -45,7 +45,6 @@ from pytest_kbrel.records import (
     CaseKind,
     CaseResult,
     MetricValue,
-    ProbeName,
     Run,
     Table,
     Waiver,
@@ -306,8 +305,8 @@ def correlated(sides: Sequence[Side], rows: Iterable[CaseRow]) -> tuple[Scatter,
 
 def _placed(
     cases: Sequence[tuple[str, CaseResult]],
-) -> Iterator[tuple[str, ProbeName, str, dict[str, float | None]]]:
-    """Yield the suite, probe and slice of cases by name, with their figures.
+) -> Iterator[CaseResult]:
+    """Yield the cases of probes by name, with the suite that their name has.
 
     Figures over both kinds of slice are left out where there are those of the slices, which make one point.
     """
@@ -321,7 +320,7 @@ def _placed(
     for name, case in cases:
         probe = probe_named(case.probe)
         if probe and not (case.aggregate and probe.name in several):
-            yield name.rpartition("::")[0], probe.name, case.slice, case.figures
+            yield replace(case, suite=name.rpartition("::")[0])
 
 
 def pair_recorded(sides: Sequence[Side], *, strict: bool) -> list[Side]:

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from pytest_kbrel import __version__
 from pytest_kbrel.baselines.format import META
@@ -16,7 +15,7 @@ from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.foreign import ALLOWED, Wanted, format_of, read_run
 from pytest_kbrel.outputs import check_free, write_text
 from pytest_kbrel.printing import fit, format_table, printable, wrap
-from pytest_kbrel.records import CaseResult
+from pytest_kbrel.records import CaseResult, Json
 from pytest_kbrel.reports import REPORT, earlier_note
 from pytest_kbrel.reports.comparison import CaseRow, Scatter, SideBySide, severity
 from pytest_kbrel.reports.formatting import count, number, one_line, signed
@@ -183,7 +182,7 @@ def report_json(models: SideBySide) -> str:
     return json.dumps(to_wire(document), indent=1, allow_nan=False) + "\n"
 
 
-def _case_json(case: CaseResult) -> dict[str, Any]:
+def _case_json(case: CaseResult) -> Json:
     wire = case_wire(case)
     figures = wire.pop("metrics")
     return {**wire, "obstacle": "; ".join(case.notes), "figures": figures}
