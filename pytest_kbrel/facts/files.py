@@ -38,27 +38,18 @@ _OPTIONAL = ("question", "popularity", "answer_range")
 _LINE = "text of one line without NUL or space around it"
 
 
-def _is_line(item: Any) -> bool:
-    is_text = isinstance(item, str) and "\0" not in item
-    return is_text and [item.strip()] == item.splitlines()
-
-
-def _is_note(item: Any) -> bool:
-    return isinstance(item, str) and "\0" not in item
-
-
-def _is_day(item: Any) -> bool:
-    return isinstance(item, str) and (not item or iso_day(item) is not None)
-
-
-def _is_tag(item: Any) -> bool:
-    return isinstance(item, str) and bool(re.fullmatch(f"({LANGUAGE_TAG})?", item))
-
-
 def _is_range(item: Any) -> bool:
     ends = item if isinstance(item, (list, tuple)) else ()
     ordered = len(ends) == 2 and all(end in _RANGE for end in ends)
     return ordered and ends[0] <= ends[1]
+
+
+def _texts(pattern: str) -> Callable[[Any], bool]:
+    matches = re.compile(pattern).fullmatch
+    return lambda item: isinstance(item, str) and matches(item) is not None
+
+
+_is_line = _texts(r"(?!\s)[^\0\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+(?<!\s)")
 
 
 # What each key may hold: whether a value may stand there, and in words what may.
@@ -73,10 +64,16 @@ _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     },
     **dict.fromkeys(
         ("source", "licence", "dataset", "duplicate_of", "group"),
-        (_is_note, "text without NUL"),
+        (_texts(r"[^\0]*"), "text without NUL"),
     ),
-    "valid_until": (_is_day, "a date such as 2028-07-14"),
-    "language": (_is_tag, "a language tag such as de or pt-BR"),
+    "valid_until": (
+        lambda item: item == "" or (isinstance(item, str) and bool(iso_day(item))),
+        "a date such as 2028-07-14",
+    ),
+    "language": (
+        _texts(f"({LANGUAGE_TAG})?"),
+        "a language tag such as de or pt-BR",
+    ),
     "answer_range": (
         _is_range,
         "the least and the greatest number that is right, such as [118, 122]",

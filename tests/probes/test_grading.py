@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_kbrel.probes import grading, run_case
+from pytest_kbrel.probes import base, run_case
 from pytest_kbrel.probes.base import judged
 from pytest_kbrel.probes.prompts import verdict
 from pytest_kbrel.records import Failed, Generated, HeadToTailSettings
@@ -66,7 +66,7 @@ def test_a_judge_is_told_the_range_of_an_answer_without_a_number():
 def test_a_number_in_the_range_is_the_gold_in_another_writing():
     case = case_of(COUNTED)
     answers = ("119,500", "about 120,500", "117,000", "The town has about 119,500.")
-    assert [grading.is_variant_of(case, COUNTED, answer) for answer in answers] == [
+    assert [base.is_variant_of(case, COUNTED, answer) for answer in answers] == [
         True,
         True,
         False,

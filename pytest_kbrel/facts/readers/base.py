@@ -324,11 +324,14 @@ def table(
             for raw in lines(stream):
                 begun += len(raw)
                 if begun > LINE:
-                    most = size(LINE)
+                    raise ValueError(_too_long())
+                try:
+                    yield raw.decode("utf-8-sig")
+                except UnicodeDecodeError as error:
+                    byte = raw[error.start]
                     raise ValueError(
-                        f"found a row of more than {most}; allowed: at most {most} a row"
-                    )
-                yield raw.decode("utf-8-sig")
+                        f"not UTF-8: found byte 0x{byte:02x}; allowed: UTF-8, which spreadsheets call CSV UTF-8"
+                    ) from None
 
         # Lists of aliases outgrow the 128 KiB that a cell may have by default; the whole row is bounded.
         csv.field_size_limit(max(csv.field_size_limit(), LINE))
@@ -337,18 +340,13 @@ def table(
         while True:
             line, begun = reader.line_num + 1, 0
             try:
-                cells = next(reader, None)
-                if cells is None:
-                    break
-            except UnicodeDecodeError as error:
-                byte = error.object[error.start]
-                fault = f"not UTF-8: found byte 0x{byte:02x}; allowed: UTF-8, which spreadsheets call CSV UTF-8"
-                raise SuiteError(fault, path, line) from None
+                with located(path, line):
+                    cells = next(reader, None)
             except csv.Error as error:
                 yield line, SuiteError(f"not a row of the table: {error}", path, line)
                 continue
-            except ValueError as error:
-                raise SuiteError(str(error), path, line) from None
+            if cells is None:
+                break
             if not any(map(str.strip, cells)):
                 continue
             if not columns:
@@ -390,6 +388,11 @@ def check_header(
             raise ValueError(f"not {maker}'s header: {error}") from None
 
 
+def _too_long() -> str:
+    most = size(LINE)
+    return f"found a row of more than {most}; allowed: at most {most} a row"
+
+
 # What DuckDB may take to read Parquet.
 _MEMORY = "1GB"
 
@@ -411,9 +414,7 @@ def parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             # One at a time: what is small in the file may be large in memory.
             for number, cells in enumerate(iter(result.fetchone, None), 1):
                 if sum(len(cell) for cell in cells if isinstance(cell, str)) > LINE:
-                    most = size(LINE)
-                    fault = f"found a row of more than {most}; allowed: at most {most} a row"
-                    raise SuiteError(fault, path, number)
+                    raise SuiteError(_too_long(), path, number)
                 yield number, dict(zip(columns, cells, strict=True))
     except duckdb.Error as error:
         raise SuiteError(
