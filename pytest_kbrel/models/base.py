@@ -60,6 +60,11 @@ class Model:
         return ""
 
     @property
+    def pools_cases(self) -> bool:
+        """Whether it answers several cases faster in one call than in a call each."""
+        return False
+
+    @property
     def engine(self) -> str:
         """How it computes, in words."""
         return ""

@@ -69,14 +69,14 @@ def start(config: pytest.Config) -> None:
 
 
 def may_share(config: pytest.Config, settings: Settings) -> bool:
-    """Return True if the workers of a session may share cases: ask them ahead of the items, which then decide.
+    """Return True if cases may be asked ahead of the items, which then decide: by workers, who share them.
 
     Where failures end the session or a case ends before all is asked, asking ahead would be for nothing.
     With other schedulers of xdist than ``load`` an item is not dealt again.
     """
     if settings.from_run is not None or settings.until_decided:
         return False
-    if config.getoption("dist") != "load":
+    if config.getoption("dist", "no") not in ("load", "no"):
         return False
     is_asked = not any(
         backend_of(text) is ANSWERS

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,6 +18,9 @@ from pytest_kbrel.session.case_asker import CaseAsker
 from pytest_kbrel.settings import Settings
 from pytest_kbrel.store.run_store import AnswerCounts, RunStore
 from pytest_kbrel.words import in_suite
+
+if TYPE_CHECKING:
+    from pytest_kbrel.session.units import Unit
 
 
 class CaseRunner(CaseAsker):
@@ -36,20 +40,29 @@ class CaseRunner(CaseAsker):
         if sent:
             publish = functools.partial(self.store.count, sent["workerid"])
             self.pool.counts = AnswerCounts(publish=publish)
-        if SHARING in sent:
-            from pytest_kbrel.plugin.preflight import selected
-            from pytest_kbrel.session.units import units_of
-
-            shared = [
-                item.nodeid for item in session.items if collection.is_shared(item)
-            ]
-            self.units = units_of(
-                selected(suites_of(config, shared, settings), shared),
-                sent["workercount"],
-                settings.shard,
-            )
+            self.workers = sent["workercount"]
+        self._session = session
         self.model = ModelUnderTest(self.pool)
         let_threads_sleep()
+
+    @functools.cached_property
+    def units(self) -> Mapping[str, Sequence[Unit]]:
+        """The units of the cases of suites, by node id; none where each is asked by itself, for its own item."""
+        from pytest_kbrel.plugin.activation import may_share
+        from pytest_kbrel.plugin.preflight import selected
+        from pytest_kbrel.session.units import units_of
+
+        session, settings = self._session, self.settings
+        sent = getattr(session.config, "workerinput", None)
+        if not (
+            SHARING in sent
+            if sent
+            else may_share(session.config, settings) and self.pool.model().pools_cases
+        ):
+            return {}
+        shared = [item.nodeid for item in session.items if collection.is_shared(item)]
+        cases = selected(suites_of(session.config, shared, settings), shared)
+        return units_of(cases, self.workers, settings.shard)
 
     def decide(self, case: Case) -> CaseResult:
         """Run a case and decide its gates.

@@ -13,7 +13,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,18 +82,23 @@ class AnswerCounts:
     answered: Counter[str] = field(default_factory=Counter)
     publish: Callable[[AnswerCounts], None] = lambda _: None
     _due: float = 0.0
+    _cases: Mapping[Request, str] = field(default_factory=dict)
 
-    def begin(self, case: str) -> None:
-        """Note which case asks from now on."""
+    def begin(self, cases: Mapping[Request, str]) -> None:
+        """Note which case each of the next requests is of."""
+        self._cases, case = cases, next(iter(cases.values()), self.current)
         if case != self.current:
             # A case of few questions must not hide the next one, which may take long.
             self.current, self._due = case, 0.0
         self._publish()
 
-    def add(self, count: int, asked: bool) -> None:
-        """Add answers of the case that asks; ``asked`` if the model gave them now, not the cache."""
-        self.answered[self.current] += count
-        self.asked += count * asked
+    def add(self, requests: Sequence[Request], asked: bool) -> None:
+        """Add requests that have answers; ``asked`` if the model gave them now, not the cache."""
+        cases = [self._cases[request] for request in requests]
+        self.answered.update(cases)
+        self.asked += len(cases) * asked
+        # That of several which ask together and have not all answers yet.
+        self.current = cases[-1] if cases else self.current
         self._publish()
 
     def _publish(self) -> None:
@@ -124,10 +129,14 @@ class RunStore(Database):
         with contextlib.suppress(StoreError), self.reading():
             pass
 
-    def add(self, exchanges: Iterable[Exchange], place: str = "") -> None:
+    def add(
+        self,
+        exchanges: Iterable[Exchange],
+        places: Iterable[str] = itertools.repeat(""),
+    ) -> None:
         """Store exchanges, in order; those of a case are dumped in the order of their places."""
         rows = []
-        for exchange in exchanges:
+        for exchange, place in zip(exchanges, places, strict=False):
             ask, line = exchange.ask, to_line(exchange)
             usable = not isinstance(exchange.response, Failed)
             keys = asked_digest(line), request_key(ask.to, ask.request)
@@ -138,17 +147,17 @@ class RunStore(Database):
             file.executemany(_INSERT, rows)
 
     def find(
-        self, case: str, to: str, requests: Sequence[Request]
+        self, cases: Sequence[str], to: str, requests: Sequence[Request]
     ) -> list[Response | None]:
         """Return the stored response to each request to a model, ``None`` where there is none.
 
-        Those of ``case`` (its node id) come first, then those of any. ``to`` is as in
+        Those of its own one of ``cases`` (a node id) come first, then those of any. ``to`` is as in
         :class:`pytest_kbrel.records.Ask`. Raises :class:`ResponseError` where a recorded one is broken.
         """
         with self.reading() as file:
             rows = [
                 file.execute(_FIND, (request_key(to, request), case)).fetchone()
-                for request in requests
+                for case, request in zip(cases, requests, strict=True)
             ]
         return [None if row is None else self._response(*row) for row in rows]
 

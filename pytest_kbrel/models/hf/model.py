@@ -66,6 +66,11 @@ class HfModel(CheckpointModel):
         self._warned: set[str] = set()
 
     @property
+    def pools_cases(self) -> bool:
+        """True on a GPU, which has little to do at the end of each call."""
+        return bool(self.parts.model.device.type != "cpu")
+
+    @property
     def engine(self) -> str:
         """The sharing modes in words, and why better ones were refused; empty while none has been tried."""
         # Where ``cached_property`` stores it: the attribute itself would try it now.
