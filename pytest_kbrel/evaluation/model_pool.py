@@ -138,7 +138,8 @@ class ModelPool:
             self._replied += (len(responses) - len(new)) * (to not in _OWN)
         with self._naming(to):
             if to in _OWN:
-                self.counts.begin(dict(zip(requests, cases, strict=True)))
+                case_of = dict(zip(requests, cases, strict=True))
+                self.counts.begin([case_of[request] for request in new])
             if new:
                 responses |= self._answers(new, to, case, len(responses))
         checked = [

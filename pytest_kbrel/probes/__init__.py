@@ -80,12 +80,13 @@ def run_case(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
     The second argument of ``answer`` is :attr:`Ask.to`. ``keep`` gets every exchange as soon as its round has
     been answered.
     """
-    (result,) = run_parts(
-        [case],
-        lambda requests, to, _: answer(requests, to),
-        lambda _, __, exchanges: keep(exchanges),
+    return whole_result(
+        run_parts(
+            [case],
+            lambda requests, to, _: answer(requests, to),
+            lambda _, __, exchanges: keep(exchanges),
+        )
     )
-    return whole_result([result])
 
 
 def run_parts(

@@ -233,23 +233,21 @@ class CaseAsker:
 
         What stands in the way of one is not said here: the case itself says it.
         """
-        for case in self._in_units(suite):
+        for case in self._in_units():
             try:
-                self._claim(case)
+                if case.suite == suite:
+                    self._claim(case)
             except KbrelError as error:
                 if self.pool.unusable:
                     self._untold = error
                     return
 
-    def _in_units(self, suite: str) -> list[Case]:
-        """Return the cases of a suite that are asked in units, in their order."""
+    def _in_units(self) -> list[Case]:
+        """Return the cases that are asked in units, in their order."""
         cases = {
-            f"{of.path}::{case.id}": case
-            for of in self._suites()
-            if of.path == suite
-            for case in of.cases
+            f"{of.path}::{case.id}": case for of in self._suites() for case in of.cases
         }
-        return [cases[name] for name in self.units if name in cases]
+        return [cases[name] for name in self.units]
 
     def _claim(self, case: Case) -> None:
         """Ask those of a case's units that no process has asked or is asking, and where it pays others with them.
@@ -272,8 +270,8 @@ class CaseAsker:
         cases = [case]
         # The first result is not waited for longer than its own case takes.
         if self._has_asked and not is_alone:
-            same = self._in_units(case.suite)
-            cases += [of for of in same if of.probe == case.probe and of is not case]
+            kind = case.suite, case.probe
+            cases += [of for of in self._in_units() if (of.suite, of.probe) == kind]
         parts, claimed, room = list[Case](), list[tuple[str, Unit]](), 0
         with contextlib.ExitStack() as held:
             for of in cases:

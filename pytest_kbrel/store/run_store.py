@@ -13,7 +13,7 @@ import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,23 +82,22 @@ class AnswerCounts:
     answered: Counter[str] = field(default_factory=Counter)
     publish: Callable[[AnswerCounts], None] = lambda _: None
     _due: float = 0.0
-    _cases: Mapping[Request, str] = field(default_factory=dict)
+    _cases: Iterable[str] = ()
 
-    def begin(self, cases: Mapping[Request, str]) -> None:
-        """Note which case each of the next requests is of."""
-        self._cases, case = cases, next(iter(cases.values()), self.current)
+    def begin(self, cases: Sequence[str]) -> None:
+        """Note which cases ask from now on, one for each request."""
+        self._cases, case = iter(cases), next(iter(cases), self.current)
         if case != self.current:
             # A case of few questions must not hide the next one, which may take long.
             self.current, self._due = case, 0.0
         self._publish()
 
-    def add(self, requests: Sequence[Request], asked: bool) -> None:
-        """Add requests that have answers; ``asked`` if the model gave them now, not the cache."""
-        cases = [self._cases[request] for request in requests]
-        self.answered.update(cases)
-        self.asked += len(cases) * asked
-        # That of several which ask together and have not all answers yet.
-        self.current = cases[-1] if cases else self.current
+    def add(self, count: int, asked: bool) -> None:
+        """Add answers, of the first cases that ask first; ``asked`` if the model gave them now, not the cache."""
+        for case in itertools.islice(self._cases, count):
+            self.answered[case] += 1
+            self.current = case
+        self.asked += count * asked
         self._publish()
 
     def _publish(self) -> None:

@@ -7,15 +7,11 @@ from pytest_kbrel.plugin.progress import Progress, StatusLine
 from pytest_kbrel.store.run_store import AnswerCounts, RunStore
 
 
-def begin(of, case):
-    of.begin(dict.fromkeys(range(1000), f"s.kb.yaml::{case}"))
-
-
 def counts(case, answered, *, reused=0):
     of = AnswerCounts()
-    begin(of, case)
-    of.add(range(reused), False)
-    of.add(range(answered), True)
+    of.begin([f"s.kb.yaml::{case}"] * 1000)
+    of.add(reused, False)
+    of.add(answered, True)
     return of
 
 
@@ -24,7 +20,7 @@ def test_a_line_says_the_case_its_answers_the_rate_and_the_time_left():
     progress.expect({"s.kb.yaml::monitor[P17]": 2600, "s.kb.yaml::monitor[P36]": 400})
     of = counts("monitor[P17]", 0)
     assert progress.text([of], 10.0) == "monitor[P17] 0/2,600  case 1 of 2"
-    of.add(range(620), True)
+    of.add(620, True)
     assert (
         progress.text([of], 30.0)
         == "monitor[P17] 620/2,600  31/s  case 1 of 2  about 77 s left"
@@ -38,15 +34,15 @@ def test_it_is_told_how_long_nothing_was_answered():
     assert progress.text([of], 0.0) == "a 0/100  case 1 of 2"
     assert progress.text([of], 29.0) == "a 0/100  case 1 of 2"
     assert progress.text([of], 40.0) == "a 0/100  no answer for 40 s  case 1 of 2"
-    of.add(range(50), True)
+    of.add(50, True)
     assert progress.text([of], 50.0) == "a 50/100  1/s  case 1 of 2  about 2 min left"
     # The rate of the last minute says nothing of how long it will take now.
     assert progress.text([of], 90.0) == "a 50/100  no answer for 40 s  case 1 of 2"
     # Nor does an answer of the cache count as silence, or another case.
-    of.add([0], False)
+    of.add(1, False)
     assert "no answer" not in progress.text([of], 130.0)
     progress.end("s.kb.yaml::a")
-    begin(of, "b")
+    of.begin(["s.kb.yaml::b"])
     assert "no answer" not in progress.text([of], 180.0)
 
 
@@ -55,9 +51,9 @@ def test_a_worker_that_has_ended_asks_nothing_any_more(tmp_path):
     store.end_counting("gw0")
     assert store.counts() == []
     of = AnswerCounts(publish=functools.partial(other.count, "gw0"))
-    begin(of, "a")
-    of.add(range(40), True)
-    begin(of, "b")
+    of.begin(["s.kb.yaml::a"] * 40)
+    of.add(40, True)
+    of.begin(["s.kb.yaml::b"])
     store.end_counting("gw0")
     (dead,) = store.counts()
     assert (dead.current, dead.asked, dead.answered["s.kb.yaml::a"]) == ("", 40, 40)

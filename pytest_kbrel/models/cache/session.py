@@ -132,7 +132,7 @@ class CachingModel(Model):
     checkpoint that an older version stored without their probability are asked for again. ``requested``
     counts the requests, ``reused`` those that the store answered. With a ``journal`` responses are stored for
     this run and one that goes on in its place. Without a store nothing is stored. ``on_answers`` is called
-    with the requests that have responses, and with whether the model gave them or the store.
+    with the number of responses that have arrived, and with whether the model gave them or the store.
 
     If the store fails, ``on_trouble`` is called once and the model goes on without it.
     """
@@ -150,7 +150,7 @@ class CachingModel(Model):
         self.requested = 0
         self.reused = 0
         self.meter = RateMeter()
-        self.on_answers: Callable[[Sequence[Any], bool], None] = lambda *_: None
+        self.on_answers: Callable[[int, bool], None] = lambda *_: None
         self._on_trouble = on_trouble
         # Once: a server may say later what it serves, and that must not change any key.
         self._fingerprint = model.describe()
@@ -204,8 +204,8 @@ class CachingModel(Model):
             if isinstance(answer := stored.get(key), kind)
         }
         self.requested += len(requests)
-        reused = [request for request in requests if request in responses]
-        self.reused += len(reused)
+        reused = sum(request in responses for request in requests)
+        self.reused += reused
         self.on_answers(reused, False)
         new = [
             request for request in dict.fromkeys(requests) if request not in responses
@@ -213,7 +213,7 @@ class CachingModel(Model):
         method = "score" if kind is Scored else "generate"
         for batch in self.meter.timed(method, ask(new)) if new else ():
             responses |= {new[position]: response for position, response in batch}
-            self.on_answers([new[position] for position, _ in batch], True)
+            self.on_answers(len(batch), True)
             if self.store is None:
                 continue
             valid = [
