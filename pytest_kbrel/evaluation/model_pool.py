@@ -148,10 +148,9 @@ class ModelPool:
             if (response := responses[request]) is not None
         ]
         if not to or (to == BASELINE and self.run is not None):
-            self._requests.update(cases)
-            named = zip(cases, checked, strict=True)
-            lacking = (MISSING, NOT_RECORDED)
-            self._missing.update(name for name, of in named if of in lacking)
+            # Where some can be missing, a call is of one case.
+            self._requests[case] += len(checked)
+            self._missing[case] += sum(map(checked.count, (MISSING, NOT_RECORDED)))
         return checked
 
     def _answers(

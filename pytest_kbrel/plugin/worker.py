@@ -10,6 +10,8 @@ import pytest
 
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep
 from pytest_kbrel.evaluation.model_under_test import ModelUnderTest
+from pytest_kbrel.models.answers import ANSWERS
+from pytest_kbrel.models.registry import backend_of
 from pytest_kbrel.plugin import collection
 from pytest_kbrel.plugin.options import SHARING
 from pytest_kbrel.plugin.output_folder import store_path
@@ -48,7 +50,6 @@ class CaseRunner(CaseAsker):
     @functools.cached_property
     def units(self) -> Mapping[str, Sequence[Unit]]:
         """The units of the cases of suites, by node id; none where each is asked by itself, for its own item."""
-        from pytest_kbrel.plugin.activation import may_share
         from pytest_kbrel.plugin.preflight import selected
         from pytest_kbrel.session.units import units_of
 
@@ -75,6 +76,23 @@ class CaseRunner(CaseAsker):
         decided = self.ask_case(case)
         self.pool.check_files()
         return decided
+
+
+def may_share(config: pytest.Config, settings: Settings) -> bool:
+    """Return True if cases may be asked ahead of the items, which then decide: by workers, who share them.
+
+    Where failures end the session or a case ends before all is asked, asking ahead would be for nothing.
+    With other schedulers of xdist than ``load`` an item is not dealt again.
+    """
+    if settings.from_run is not None or settings.until_decided:
+        return False
+    if config.getoption("dist", "no") not in ("load", "no"):
+        return False
+    is_asked = not any(
+        backend_of(text) is ANSWERS
+        for text in (settings.model, settings.baseline_model)
+    )
+    return is_asked and not config.getoption("maxfail", 0)
 
 
 def suites_of(

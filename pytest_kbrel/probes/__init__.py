@@ -43,7 +43,6 @@ from pytest_kbrel.records import (
 
 A = TypeVar("A")
 R = TypeVar("R")
-S = TypeVar("S")
 # ``answer(requests, to)`` returns one response for each request, in order.
 Answer = Callable[[Sequence[Request], str], Sequence[Response]]
 Keep = Callable[[Sequence[Exchange]], None]
@@ -228,14 +227,14 @@ def _in_step(
         }
 
 
-def drive(run: Generator[A, R, S], respond: Callable[[A], R]) -> S:
+def drive(run: Generator[A, Any, R], respond: Callable[[A], Any]) -> R:
     """Drive a probe, or several in step, to the end; ``respond`` answers each round."""
     try:
         asks = next(run)
         while True:
             asks = run.send(respond(asks))
     except StopIteration as stop:
-        result: S = stop.value
+        result: R = stop.value
         return result
 
 

@@ -56,6 +56,8 @@ class HfModel(CheckpointModel):
         self._batcher = Batcher(
             budget or token_budget(parts.spec, parts.model.device.type)
         )
+        # A GPU has little to do at the end of each call.
+        self.pools_cases = parts.model.device.type != "cpu"
         longest = parts.max_length
         self._scorer = Scorer(
             parts.model, self._batcher, longest=longest, shares=shares
@@ -64,11 +66,6 @@ class HfModel(CheckpointModel):
             parts.model, self._endings, self._batcher, longest=longest
         )
         self._warned: set[str] = set()
-
-    @property
-    def pools_cases(self) -> bool:
-        """True on a GPU, which has little to do at the end of each call."""
-        return bool(self.parts.model.device.type != "cpu")
 
     @property
     def engine(self) -> str:
