@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,8 @@ from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation.model_pool import ModelPool
 from pytest_kbrel.models.registry import open_encoder
 from pytest_kbrel.records import (
-    BASELINE,
     Case,
-    Exchange,
     Fact,
-    Request,
-    Response,
     settings_of,
 )
 from pytest_kbrel.settings import RULES
@@ -120,28 +116,6 @@ class Retrieval:
             opened = partial(open_encoder, spec, self._args, folder)
             self._encoders[spec, folder] = Encoder(spec, opened)
         return self._encoders[spec, folder]
-
-
-Keep = Callable[[Sequence[Exchange]], None]
-
-
-def ask_baseline_model(case: Case, pool: ModelPool, keep: Keep) -> ProbeResult:
-    """Run a case with the baseline model; ``keep`` gets the exchanges, marked as the baseline model's.
-
-    Raises ``ModelError`` if the model cannot be opened.
-    """
-    from pytest_kbrel.probes import run_part
-
-    nodeid = f"{case.suite}::{case.id}"
-
-    def ask(requests: Sequence[Request], to: str) -> Sequence[Response]:
-        return pool.ask(requests, to or BASELINE, nodeid)
-
-    def marked(one: Exchange) -> Exchange:
-        ask = dataclasses.replace(one.ask, to=one.ask.to or BASELINE)
-        return dataclasses.replace(one, ask=ask)
-
-    return run_part(case, ask, lambda exchanges: keep(list(map(marked, exchanges))))
 
 
 def baseline_of(case: Case, result: ProbeResult, pool: ModelPool) -> Baseline:

@@ -112,18 +112,22 @@ class ModelPool:
                 self._models[BASELINE] = RecordedModel(self.run.base)
 
     def ask(
-        self, requests: Sequence[Request], to: str, case: str = ""
+        self, requests: Sequence[Request], to: str, case: str | Sequence[str] = ""
     ) -> Sequence[Response]:
-        """Return one response for each request, in order; ``case`` is the node id of the case that asks.
+        """Return one response for each request, in order.
+
+        ``case`` is the node id of the case that asks, or those of all requests.
 
         What the store of the run has is not asked again; a request that failed is. Raises ``ModelError``,
         which says where the user named the model if it is not the one under test, and ``ResponseError`` where
         recorded responses cannot be read.
         """
         self._load()
+        cases = [case] * len(requests) if isinstance(case, str) else case
         responses = dict(
-            zip(requests, self._store.find(case, to, requests), strict=True)
+            zip(requests, self._store.find(cases, to, requests), strict=True)
         )
+        case = next(iter(cases), "")
         new = [request for request, response in responses.items() if response is None]
         if self.run is not None:
             if new and (why := self.run.unended.get(case)):
@@ -134,7 +138,8 @@ class ModelPool:
             self._replied += (len(responses) - len(new)) * (to not in _OWN)
         with self._naming(to):
             if to in _OWN:
-                self.counts.begin(case)
+                case_of = dict(zip(requests, cases, strict=True))
+                self.counts.begin([case_of[request] for request in new])
             if new:
                 responses |= self._answers(new, to, case, len(responses))
         checked = [
@@ -143,6 +148,7 @@ class ModelPool:
             if (response := responses[request]) is not None
         ]
         if not to or (to == BASELINE and self.run is not None):
+            # Where some can be missing, a call is of one case.
             self._requests[case] += len(checked)
             self._missing[case] += sum(map(checked.count, (MISSING, NOT_RECORDED)))
         return checked

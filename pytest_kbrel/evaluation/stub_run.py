@@ -98,7 +98,7 @@ def _driven(case: Case, digest: Callable[[Request], str]) -> Table:
         return _answer(case, facts[ask.fact_id], ask, "most", known)
 
     facts = {fact.id: fact for fact in case.facts}
-    return drive(case, lambda asks: [answer(ask) for ask in asks]).table
+    return drive(open_case(case), lambda asks: tuple(map(answer, asks))).table
 
 
 def cost_of(case: Case) -> float:

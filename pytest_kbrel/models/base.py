@@ -42,11 +42,13 @@ class Model:
     and ``generate`` or ``generate_as_ready``: the latter yield batches of responses with their requests'
     positions, in any order.
 
+    ``pools_cases`` is True where it answers several cases faster in one call than in a call each.
     ``usage`` counts the tokens of a server. ``is_storable`` is False where its responses are on this machine
     already, and are not put into a store.
     """
 
     usage: Usage | None = None
+    pools_cases = False
     is_storable = True
 
     @property

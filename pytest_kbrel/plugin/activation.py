@@ -15,8 +15,7 @@ import pytest
 
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.model_pool import News, announcements_of
-from pytest_kbrel.models.answers import ANSWERS
-from pytest_kbrel.models.registry import BACKENDS, backend_of
+from pytest_kbrel.models.registry import BACKENDS
 from pytest_kbrel.plugin.controller import Recorder
 from pytest_kbrel.plugin.options import (
     BEGUN,
@@ -32,6 +31,7 @@ from pytest_kbrel.plugin.output_folder import move_aside
 from pytest_kbrel.plugin.preflight import check
 from pytest_kbrel.plugin.progress import ProgressReporter
 from pytest_kbrel.plugin.settings import read_settings
+from pytest_kbrel.plugin.worker import may_share
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.settings import Settings
 
@@ -66,23 +66,6 @@ def start(config: pytest.Config) -> None:
         distribution = Distribution(recorder, settings, may_share(config, settings))
         recorder.stop_workers = distribution.stop
         config.pluginmanager.register(distribution, "kbrel-distribution")
-
-
-def may_share(config: pytest.Config, settings: Settings) -> bool:
-    """Return True if the workers of a session may share cases: ask them ahead of the items, which then decide.
-
-    Where failures end the session or a case ends before all is asked, asking ahead would be for nothing.
-    With other schedulers of xdist than ``load`` an item is not dealt again.
-    """
-    if settings.from_run is not None or settings.until_decided:
-        return False
-    if config.getoption("dist") != "load":
-        return False
-    is_asked = not any(
-        backend_of(text) is ANSWERS
-        for text in (settings.model, settings.baseline_model)
-    )
-    return is_asked and not config.getoption("maxfail", 0)
 
 
 # The outcome that plugins give items that are run again.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_kbrel.evaluation.model_pool import let_threads_sleep
 from pytest_kbrel.evaluation.model_under_test import ModelUnderTest
+from pytest_kbrel.models.answers import ANSWERS
+from pytest_kbrel.models.registry import backend_of
 from pytest_kbrel.plugin import collection
 from pytest_kbrel.plugin.options import SHARING
 from pytest_kbrel.plugin.output_folder import store_path
@@ -17,6 +20,9 @@ from pytest_kbrel.session.case_asker import CaseAsker
 from pytest_kbrel.settings import Settings
 from pytest_kbrel.store.run_store import AnswerCounts, RunStore
 from pytest_kbrel.words import in_suite
+
+if TYPE_CHECKING:
+    from pytest_kbrel.session.units import Unit
 
 
 class CaseRunner(CaseAsker):
@@ -36,20 +42,28 @@ class CaseRunner(CaseAsker):
         if sent:
             publish = functools.partial(self.store.count, sent["workerid"])
             self.pool.counts = AnswerCounts(publish=publish)
-        if SHARING in sent:
-            from pytest_kbrel.plugin.preflight import selected
-            from pytest_kbrel.session.units import units_of
-
-            shared = [
-                item.nodeid for item in session.items if collection.is_shared(item)
-            ]
-            self.units = units_of(
-                selected(suites_of(config, shared, settings), shared),
-                sent["workercount"],
-                settings.shard,
-            )
+            self.workers = sent["workercount"]
+        self._session = session
         self.model = ModelUnderTest(self.pool)
         let_threads_sleep()
+
+    @functools.cached_property
+    def units(self) -> Mapping[str, Sequence[Unit]]:
+        """The units of the cases of suites, by node id; none where each is asked by itself, for its own item."""
+        from pytest_kbrel.plugin.preflight import selected
+        from pytest_kbrel.session.units import units_of
+
+        session, settings = self._session, self.settings
+        sent = getattr(session.config, "workerinput", None)
+        if not (
+            SHARING in sent
+            if sent
+            else may_share(session.config, settings) and self.pool.model().pools_cases
+        ):
+            return {}
+        shared = [item.nodeid for item in session.items if collection.is_shared(item)]
+        cases = selected(suites_of(session.config, shared, settings), shared)
+        return units_of(cases, self.workers, settings.shard)
 
     def decide(self, case: Case) -> CaseResult:
         """Run a case and decide its gates.
@@ -62,6 +76,23 @@ class CaseRunner(CaseAsker):
         decided = self.ask_case(case)
         self.pool.check_files()
         return decided
+
+
+def may_share(config: pytest.Config, settings: Settings) -> bool:
+    """Return True if cases may be asked ahead of the items, which then decide: by workers, who share them.
+
+    Where failures end the session or a case ends before all is asked, asking ahead would be for nothing.
+    With other schedulers of xdist than ``load`` an item is not dealt again.
+    """
+    if settings.from_run is not None or settings.until_decided:
+        return False
+    if config.getoption("dist", "no") not in ("load", "no"):
+        return False
+    is_asked = not any(
+        backend_of(text) is ANSWERS
+        for text in (settings.model, settings.baseline_model)
+    )
+    return is_asked and not config.getoption("maxfail", 0)
 
 
 def suites_of(

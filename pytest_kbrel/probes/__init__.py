@@ -8,9 +8,11 @@ answer that represents a fact in reports is that to its first wording.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import SuiteError
@@ -39,9 +41,15 @@ from pytest_kbrel.records import (
     short_digest,
 )
 
+A = TypeVar("A")
+R = TypeVar("R")
 # ``answer(requests, to)`` returns one response for each request, in order.
 Answer = Callable[[Sequence[Request], str], Sequence[Response]]
 Keep = Callable[[Sequence[Exchange]], None]
+# As ``Answer``; the third argument has the node id of each request's case.
+AnswerAll = Callable[[Sequence[Request], str, Sequence[str]], Sequence[Response]]
+# Gets the number of a round, and its exchanges with the numbers of their parts.
+KeepRound = Callable[[int, Sequence[int], Sequence[Exchange]], None]
 
 
 # The code behind the records of ``catalogue/probes.py``.
@@ -71,13 +79,53 @@ def run_case(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
     The second argument of ``answer`` is :attr:`Ask.to`. ``keep`` gets every exchange as soon as its round has
     been answered.
     """
-    return whole_result([run_part(case, answer, keep)])
+    return whole_result(
+        run_parts(
+            [case],
+            lambda requests, to, _: answer(requests, to),
+            lambda _, __, exchanges: keep(exchanges),
+        )
+    )
 
 
-def run_part(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
-    """Drive the probe of a part of a case, as :func:`run_case`; :func:`whole_result` joins the parts."""
+def run_parts(
+    parts: Sequence[Case], answer: AnswerAll, keep: KeepRound, to: str = ""
+) -> list[ProbeResult]:
+    """Drive the probes of parts of cases to their ends, together: a call of ``answer`` has requests of all.
+
+    ``to`` is asked in place of the model under test. Otherwise as :func:`run_case`; :func:`whole_result` joins
+    the parts of a case.
+    """
+    names = [f"{part.suite}::{part.id}" for part in parts]
+    rounds = itertools.count()
+
+    def named(ask: Ask, part: int) -> tuple[Ask, int]:
+        is_other = to and not ask.to
+        return dataclasses.replace(ask, to=to) if is_other else ask, part
+
+    def respond(asked: Sequence[tuple[Ask, int]]) -> tuple[Response, ...]:
+        responses: dict[int, Response] = {}
+        for to in dict.fromkeys(ask.to for ask, _ in asked):
+            mine = [n for n, (ask, _) in enumerate(asked) if ask.to == to]
+            requests = [asked[n][0].request for n in mine]
+            cases = [names[asked[n][1]] for n in mine]
+            responses.update(zip(mine, answer(requests, to, cases), strict=True))
+        exchanges = [
+            Exchange(case=names[part], ask=ask, response=responses[n])
+            for n, (ask, part) in enumerate(asked)
+        ]
+        keep(next(rounds), [part for _, part in asked], exchanges)
+        return tuple(one.response for one in exchanges)
+
+    return drive(_in_step(list(map(_in_chunks, parts)), named), respond)
+
+
+def _in_chunks(case: Case) -> ProbeRun:
     _check(case)
-    return _merged([_run(chunk, answer, keep) for chunk in chunks_of(case)])
+    results = []
+    for chunk in chunks_of(case):
+        results.append((yield from open_case(chunk)))
+    return _merged(results)
 
 
 def chunk_size(case: Case) -> int:
@@ -156,43 +204,38 @@ def _check(case: Case) -> None:
         )
 
 
-def _run(case: Case, answer: Answer, keep: Keep) -> ProbeResult:
-    def respond(asks: Sequence[Ask]) -> tuple[Response, ...]:
-        responses = _answered(asks, answer)
-        nodeid = f"{case.suite}::{case.id}"
-        pairs = zip(asks, responses, strict=True)
-        keep(
-            [
-                Exchange(case=nodeid, ask=ask, response=response)
-                for ask, response in pairs
-            ]
+def _in_step(
+    runs: Sequence[ProbeRun], named: Callable[[Ask, int], A]
+) -> Generator[tuple[A, ...], tuple[Response, ...], list[ProbeResult]]:
+    """Run probes together, so that a round has the asks of all, each as ``named(ask, number of its run)``."""
+    results: dict[int, ProbeResult] = {}
+    replies: dict[int, Any] = dict.fromkeys(range(len(runs)))
+    while True:
+        asks = {}
+        for number, reply in replies.items():
+            try:
+                asks[number] = runs[number].send(reply)
+            except StopIteration as stop:
+                results[number] = stop.value
+        if not asks:
+            return [results[number] for number in range(len(runs))]
+        responses = iter(
+            (yield tuple(named(ask, n) for n, of in asks.items() for ask in of))
         )
-        return responses
+        replies = {
+            n: tuple(itertools.islice(responses, len(of))) for n, of in asks.items()
+        }
 
-    return drive(case, respond)
 
-
-def drive(
-    case: Case, respond: Callable[[Sequence[Ask]], Sequence[Response]]
-) -> ProbeResult:
-    """Drive the probe of a case to its end; ``respond`` answers each of its rounds."""
-    probe = open_case(case)
+def drive(run: Generator[A, Any, R], respond: Callable[[A], Any]) -> R:
+    """Drive a probe, or several in step, to the end; ``respond`` answers each round."""
     try:
-        asks = next(probe)
+        asks = next(run)
         while True:
-            asks = probe.send(tuple(respond(asks)))
+            asks = run.send(respond(asks))
     except StopIteration as stop:
-        result: ProbeResult = stop.value
+        result: R = stop.value
         return result
-
-
-def _answered(asks: Sequence[Ask], answer: Answer) -> tuple[Response, ...]:
-    responses: dict[int, Response] = {}
-    for to in dict.fromkeys(ask.to for ask in asks):
-        indices = [index for index, ask in enumerate(asks) if ask.to == to]
-        answers = answer([asks[index].request for index in indices], to)
-        responses.update(zip(indices, answers, strict=True))
-    return tuple(responses[index] for index in range(len(asks)))
 
 
 # Figures of these depend on the order of single answers, which a mean over wordings says nothing of.
@@ -217,22 +260,7 @@ def run_wordings(case: Case, run: Callable[[Case], ProbeRun]) -> ProbeRun:
     Raises ``SuiteError`` where a fact has fewer wordings.
     """
     runs = [run(_in_wording(case, number)) for number in range(count_of(case))]
-    asks = {number: next(one) for number, one in enumerate(runs)}
-    results: dict[int, ProbeResult] = {}
-    while asks:
-        responses = yield tuple(
-            _named(ask, number) for number, of in asks.items() for ask in of
-        )
-        following, start = {}, 0
-        for number, of in asks.items():
-            mine: tuple[Response, ...] = responses[start : start + len(of)]
-            start += len(of)
-            try:
-                following[number] = runs[number].send(mine)
-            except StopIteration as stop:
-                results[number] = stop.value
-        asks = following
-    return _averaged(case, [results[number] for number in range(len(runs))])
+    return _averaged(case, (yield from _in_step(runs, _named)))
 
 
 def _in_wording(case: Case, number: int) -> Case:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,12 +22,12 @@ from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.cases import (
     Retrieval,
-    ask_baseline_model,
     baseline_of,
 )
 from pytest_kbrel.evaluation.model_pool import ModelPool, no_probabilities
 from pytest_kbrel.facts.sampling import first_drawn
 from pytest_kbrel.records import (
+    BASELINE,
     Case,
     CaseResult,
     Exchange,
@@ -41,17 +43,18 @@ from pytest_kbrel.store.run_store import RunStore
 
 if TYPE_CHECKING:
     from pytest_kbrel.gates import Comparison
+    from pytest_kbrel.probes.base import ProbeResult
     from pytest_kbrel.session.units import Unit, UnitResult
 
-# Gets exchanges, and by a keyword whether they are the baseline model's.
-Keep = Callable[..., None]
 NO_TABLE = Table(columns=(), rows=())
 # Seconds between two looks at what other processes ask.
 _PAUSE = 0.02
 
 
 class CaseAsker:
-    """Asks the cases of one process. Everything heavy is made at first use."""
+    """Asks the cases of one process of ``workers``. Everything heavy is made at first use."""
+
+    workers = 1
 
     def __init__(
         self,
@@ -71,10 +74,9 @@ class CaseAsker:
         self._suites = functools.cache(suites)
         # Why nothing could be asked ahead, for the first case that is asked then.
         self._untold: KbrelError | None = None
-        # The units of the cases that processes share, by node id; none where this process asks alone.
-        self.units: Mapping[str, Sequence[Unit]] = {}
-        # The case that was asked last, and what it was asked with.
-        self._last_prepared: tuple[Case, Case] | None = None
+        # Of a case that is asked in parts, the next one comes; those that are asked together are decided then.
+        self._prepared = functools.lru_cache(16)(self._prepare)
+        self._has_asked = False
         self.comparison = functools.cache(self._comparison)
 
     def baseline(self) -> Baseline | None:
@@ -95,7 +97,10 @@ class CaseAsker:
         self._check_scorable(case)
         prepared = self._prepared(case)
         decide = self._decided if self.settings.shard is None else self._share
+        began = time.perf_counter()
         parts = self._results_of_units(case)
+        # Cases that are asked together have a share of the time each.
+        started += time.perf_counter() - began
         spent = sum(part.seconds for part in parts)
         result = decide(prepared, parts)
         return dataclasses.replace(
@@ -115,7 +120,7 @@ class CaseAsker:
         self.pool.base()
         part = part_of(case, facts_asked(case, self.settings.shard))
         if part.facts and not parts:
-            parts.append(self._asked(part, self._keeper()))
+            parts += self._asked([part])
         bases = [part.base for part in parts if part.base is not None]
         asked = [*(part.own for part in parts), *bases]
         errors = tuple(error for of in asked for error in of.errors)
@@ -143,7 +148,7 @@ class CaseAsker:
         news = [part_of(case, facts) for facts in _news(prefixes)]
         for look, asked, part in zip(looks, prefixes, news, strict=True):
             if not is_asked:
-                parts.append(self._asked(part, self._keeper()))
+                parts += self._asked([part])
             order = asked.facts if look else ()
             result = whole_result([part.own for part in parts], order)
             comparison, base = self.comparison(case.suite), NO_TABLE
@@ -174,89 +179,122 @@ class CaseAsker:
             errors=(*decided.errors, *filter(None, [missing])),
         )
 
-    def _asked(self, part: Case, keep: Keep) -> UnitResult:
-        """Ask the facts of ``part``; ``keep`` gets the exchanges.
+    def _asked(
+        self, parts: Sequence[Case], units: Sequence[Unit] = ()
+    ) -> list[UnitResult]:
+        """Ask the facts of parts of cases in the same calls, and store the exchanges round by round.
 
-        Raises ``KbrelError`` where no answers can be had.
+        The parts are these ``units``, if any. Raises ``KbrelError`` where no answers can be had.
         """
-        from pytest_kbrel.probes import run_part
-        from pytest_kbrel.session.units import UnitResult
+        from pytest_kbrel.probes import run_parts
+        from pytest_kbrel.session.units import UnitResult, unit_place
 
-        nodeid = f"{part.suite}::{part.id}"
-        started, count, prompt = time.perf_counter(), 0, ""
+        started, self._has_asked = time.perf_counter(), True
+        prompts, counts = dict[int, str](), Counter[int]()
 
-        def keep_own(exchanges: Sequence[Exchange]) -> None:
-            nonlocal count, prompt
-            # A round may ask nothing, such as choices where no answer was given.
-            if exchanges and not prompt:
-                first = exchanges[0].ask
-                prompt = self.pool.rendered(first.request, nodeid, first.fact_id)
-            count += len(exchanges)
-            keep(exchanges)
+        def keep(
+            at: int,
+            of: Sequence[int],
+            exchanges: Sequence[Exchange],
+            of_base: bool = False,
+        ) -> None:
+            places = [unit_place(units[n], of_base, at) if units else "" for n in of]
+            self.store.add(exchanges, places)
+            for number, one in zip(() if of_base else of, exchanges, strict=False):
+                counts[number] += 1
+                if number not in prompts:
+                    asked = one.ask.request, one.case, one.ask.fact_id
+                    prompts[number] = self.pool.rendered(*asked)
 
-        own = run_part(part, functools.partial(self.pool.ask, case=nodeid), keep_own)
-        base = None
+        owns = run_parts(parts, self.pool.ask, keep)
+        bases: Sequence[ProbeResult | None] = [None] * len(parts)
         if self.settings.baseline_model:
             keep_base = functools.partial(keep, of_base=True)
-            base = ask_baseline_model(part, self.pool, keep_base)
-        return UnitResult(
-            own=own,
-            base=base,
-            prompt=prompt,
-            requests=count,
-            seconds=time.perf_counter() - started,
-        )
+            bases = run_parts(parts, self.pool.ask, keep_base, BASELINE)
+        seconds = (time.perf_counter() - started) / max(counts.total(), 1)
+        return [
+            UnitResult(
+                own=own,
+                base=base,
+                prompt=prompts.get(part, ""),
+                requests=counts[part],
+                seconds=seconds * counts[part],
+            )
+            for part, (own, base) in enumerate(zip(owns, bases, strict=True))
+        ]
+
+    @functools.cached_property
+    def units(self) -> Mapping[str, Sequence[Unit]]:
+        """The units of the cases that are asked in units, by node id."""
+        return {}
 
     def ask_units(self, suite: str) -> None:
         """Claim and ask units of a suite's cases until none is free.
 
         What stands in the way of one is not said here: the case itself says it.
         """
-        cases = {
-            f"{of.path}::{case.id}": case for of in self._suites() for case in of.cases
-        }
-        for nodeid, units in self.units.items():
-            if nodeid.partition("::")[0] != suite:
-                continue
+        for case in self._in_units():
             try:
-                self._claim(cases[nodeid], units)
+                if case.suite == suite:
+                    self._claim(case)
             except KbrelError as error:
                 if self.pool.unusable:
                     self._untold = error
                     return
 
-    def _claim(self, case: Case, units: Sequence[Unit]) -> None:
-        """Ask those of a case's units that no process has asked or is asking.
+    def _in_units(self) -> list[Case]:
+        """Return the cases that are asked in units, in their order."""
+        cases = {
+            f"{of.path}::{case.id}": case for of in self._suites() for case in of.cases
+        }
+        return [cases[name] for name in self.units]
+
+    def _claim(self, case: Case) -> None:
+        """Ask those of a case's units that no process has asked or is asking, and where it pays others with them.
 
         Raises ``KbrelError`` where no answers can be had.
         """
-        from pytest_kbrel.probes import part_of
-        from pytest_kbrel.session.units import claim
+        try:
+            while self._ask_units(case):
+                pass
+        except Exception:
+            # Perhaps of a case that was asked with this one; it says that itself.
+            while self._ask_units(case, is_alone=True):
+                pass
 
-        prepared, nodeid = None, f"{case.suite}::{case.id}"
-        facts = facts_asked(case, self.settings.shard)
-        for unit in units:
-            with claim(self.store, nodeid, unit) as is_mine:
-                if not is_mine:
-                    continue
-                self._check_scorable(case)
-                prepared = prepared or self._prepared(case)
-                of = facts[unit.first : unit.first + unit.size]
-                result = self._asked(part_of(prepared, of), self._keeper(unit))
+    def _ask_units(self, case: Case, *, is_alone: bool = False) -> bool:
+        """Ask a free unit of a case, and others of its probe in the same calls; False where none is free."""
+        from pytest_kbrel.probes import chunk_size, part_of
+        from pytest_kbrel.session.units import Unit, claim
+
+        cases = [case]
+        # The first result is not waited for longer than its own case takes.
+        if self._has_asked and not is_alone:
+            kind = case.suite, case.probe
+            cases += [of for of in self._in_units() if (of.suite, of.probe) == kind]
+        parts, claimed, room = list[Case](), list[tuple[str, Unit]](), 0
+        with contextlib.ExitStack() as held:
+            for of in cases:
+                nodeid = f"{of.suite}::{of.id}"
+                for unit in self.units[nodeid]:
+                    if claimed and unit.size > room:
+                        break
+                    if not held.enter_context(claim(self.store, nodeid, unit)):
+                        continue
+                    self._check_scorable(of)
+                    facts = facts_asked(of, self.settings.shard)
+                    facts = facts[unit.first : unit.first + unit.size]
+                    parts.append(part_of(self._prepared(of), facts))
+                    if not claimed and not is_alone and self.pool.model().pools_cases:
+                        room = chunk_size(case) // self.workers
+                    claimed.append((nodeid, unit))
+                    room -= unit.size
+                if not claimed:
+                    return False
+            results = self._asked(parts, [unit for _, unit in claimed])
+            for (nodeid, unit), result in zip(claimed, results, strict=True):
                 self.store.finish(nodeid, unit.first, dumps_compact(result))
-
-    def _keeper(self, unit: Unit | None = None) -> Keep:
-        """Return what stores the exchanges of a part of a case, round by round."""
-        from pytest_kbrel.session.units import unit_place
-
-        rounds = [0, 0]
-
-        def keep(exchanges: Sequence[Exchange], *, of_base: bool = False) -> None:
-            place = "" if unit is None else unit_place(unit, of_base, rounds[of_base])
-            rounds[of_base] += 1
-            self.store.add(exchanges, place)
-
-        return keep
+        return True
 
     def _results_of_units(self, case: Case) -> list[UnitResult]:
         """Return the results of a case that processes share, none for another case.
@@ -269,10 +307,10 @@ class CaseAsker:
         units = self.units.get(nodeid)
         if not units:
             return []
-        self._claim(case, units)
+        self._claim(case)
         while len(self.store.asked_units(nodeid)) < len(units):
             time.sleep(_PAUSE)
-            self._claim(case, units)
+            self._claim(case)
         return [
             from_wire(UnitResult, json.loads(text))
             for text in self.store.results(nodeid)
@@ -283,22 +321,17 @@ class CaseAsker:
             # The model reasons first, so its answers have no probabilities.
             raise no_probabilities(case.probe, why)
 
-    def _prepared(self, case: Case) -> Case:
+    def _prepare(self, case: Case) -> Case:
         """Return a case with the distractors and the examples that it is asked with."""
-        # Of a case that is asked in parts, the next one comes.
-        if self._last_prepared is not None and self._last_prepared[0] is case:
-            return self._last_prepared[1]
         prepared = dataclasses.replace(
             case,
             top_k=self.settings.top_k,
             chat=self.pool.fingerprint().chat_template,
         )
         prepared = self._retrieval.with_distractors(prepared)
-        prepared = self.pool.with_examples(prepared) or self._retrieval.with_examples(
+        return self.pool.with_examples(prepared) or self._retrieval.with_examples(
             prepared
         )
-        self._last_prepared = case, prepared
-        return prepared
 
     def _comparison(self, suite: str) -> Comparison:
         """Return what the cases of a suite are compared with; a test in Python has no suite."""

@@ -82,17 +82,21 @@ class AnswerCounts:
     answered: Counter[str] = field(default_factory=Counter)
     publish: Callable[[AnswerCounts], None] = lambda _: None
     _due: float = 0.0
+    _cases: Iterable[str] = ()
 
-    def begin(self, case: str) -> None:
-        """Note which case asks from now on."""
+    def begin(self, cases: Sequence[str]) -> None:
+        """Note which cases ask from now on, one for each request."""
+        self._cases, case = iter(cases), next(iter(cases), self.current)
         if case != self.current:
             # A case of few questions must not hide the next one, which may take long.
             self.current, self._due = case, 0.0
         self._publish()
 
     def add(self, count: int, asked: bool) -> None:
-        """Add answers of the case that asks; ``asked`` if the model gave them now, not the cache."""
-        self.answered[self.current] += count
+        """Add answers, of the first cases that ask first; ``asked`` if the model gave them now, not the cache."""
+        for case in itertools.islice(self._cases, count):
+            self.answered[case] += 1
+            self.current = case
         self.asked += count * asked
         self._publish()
 
@@ -124,10 +128,14 @@ class RunStore(Database):
         with contextlib.suppress(StoreError), self.reading():
             pass
 
-    def add(self, exchanges: Iterable[Exchange], place: str = "") -> None:
+    def add(
+        self,
+        exchanges: Iterable[Exchange],
+        places: Iterable[str] = itertools.repeat(""),
+    ) -> None:
         """Store exchanges, in order; those of a case are dumped in the order of their places."""
         rows = []
-        for exchange in exchanges:
+        for exchange, place in zip(exchanges, places, strict=False):
             ask, line = exchange.ask, to_line(exchange)
             usable = not isinstance(exchange.response, Failed)
             keys = asked_digest(line), request_key(ask.to, ask.request)
@@ -138,17 +146,17 @@ class RunStore(Database):
             file.executemany(_INSERT, rows)
 
     def find(
-        self, case: str, to: str, requests: Sequence[Request]
+        self, cases: Sequence[str], to: str, requests: Sequence[Request]
     ) -> list[Response | None]:
         """Return the stored response to each request to a model, ``None`` where there is none.
 
-        Those of ``case`` (its node id) come first, then those of any. ``to`` is as in
+        Those of its own one of ``cases`` (a node id) come first, then those of any. ``to`` is as in
         :class:`pytest_kbrel.records.Ask`. Raises :class:`ResponseError` where a recorded one is broken.
         """
         with self.reading() as file:
             rows = [
                 file.execute(_FIND, (request_key(to, request), case)).fetchone()
-                for request in requests
+                for case, request in zip(cases, requests, strict=True)
             ]
         return [None if row is None else self._response(*row) for row in rows]
 

@@ -6,6 +6,11 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.evaluation import model_pool
+from pytest_kbrel.models.base import responses_of
+from pytest_kbrel.models.scripted import ScriptedModel
+from pytest_kbrel.session.case_asker import CaseAsker
 from tests.plugin.conftest import HEADER, RELATIONS, one_line, outcomes
 from tests.reported import comparable
 
@@ -142,6 +147,36 @@ def test_the_run_is_the_serial_one(pytester, large_suite, report):
     # What a unit got is no answer of an earlier run.
     assert report()["environment"]["answers_reused"] == "0"
     assert not list(pytester.path.glob("kbrel-report/.parts"))
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_cases_in_shared_calls_are_those_in_calls_of_their_own(
+    pytester, large_suite, report, monkeypatch, broken
+):
+    large_suite()
+    calls, prepare = [], CaseAsker._prepare
+
+    def asked(model, requests):
+        calls.append(len(requests))
+        return responses_of(model, requests)
+
+    def prepared(asker, case):
+        if broken and case.slice.endswith("torso"):
+            raise KbrelError("no examples")
+        return prepare(asker, case)
+
+    monkeypatch.setattr(model_pool, "responses_of", asked)
+    monkeypatch.setattr(CaseAsker, "_prepare", prepared)
+    runs = []
+    for name in ("own", "shared"):
+        monkeypatch.setattr(ScriptedModel, "pools_cases", name == "shared")
+        result = pytester.runpytest(MODEL, "suites", f"--kb-use-cache={name}")
+        runs.append((outcomes(result), files(pytester, report)))
+        calls.append(0)
+    assert runs[0] == runs[1]
+    own, shared = calls.index(0), len(calls) - calls.index(0) - 2
+    # Of three cases of a probe the first is asked by itself, and an error of one leaves each to itself.
+    assert shared == own - (not broken)
 
 
 # Notes what the model is asked, and kills a worker that has just stored some answers of a unit.

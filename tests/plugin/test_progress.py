@@ -9,7 +9,7 @@ from pytest_kbrel.store.run_store import AnswerCounts, RunStore
 
 def counts(case, answered, *, reused=0):
     of = AnswerCounts()
-    of.begin(f"s.kb.yaml::{case}")
+    of.begin([f"s.kb.yaml::{case}"] * 1000)
     of.add(reused, False)
     of.add(answered, True)
     return of
@@ -42,7 +42,7 @@ def test_it_is_told_how_long_nothing_was_answered():
     of.add(1, False)
     assert "no answer" not in progress.text([of], 130.0)
     progress.end("s.kb.yaml::a")
-    of.begin("s.kb.yaml::b")
+    of.begin(["s.kb.yaml::b"])
     assert "no answer" not in progress.text([of], 180.0)
 
 
@@ -51,9 +51,9 @@ def test_a_worker_that_has_ended_asks_nothing_any_more(tmp_path):
     store.end_counting("gw0")
     assert store.counts() == []
     of = AnswerCounts(publish=functools.partial(other.count, "gw0"))
-    of.begin("s.kb.yaml::a")
+    of.begin(["s.kb.yaml::a"] * 40)
     of.add(40, True)
-    of.begin("s.kb.yaml::b")
+    of.begin(["s.kb.yaml::b"])
     store.end_counting("gw0")
     (dead,) = store.counts()
     assert (dead.current, dead.asked, dead.answered["s.kb.yaml::a"]) == ("", 40, 40)

@@ -106,7 +106,9 @@ def runners(folder, cuts, **settings):
     units = [Unit(first=first, size=size, chunk=first // 2) for first, size in cuts]
     of = []
     for name in ("gw0", "gw1"):
-        runner = made(folder, ASKED, worker={"workerid": name}, **settings)
+        runner = made(
+            folder, ASKED, worker={"workerid": name, "workercount": 2}, **settings
+        )
         runner.units = {f"mini.kb.yaml::{ASKED.id}": units} if units else {}
         of.append(runner)
     return of
@@ -122,7 +124,7 @@ def test_a_case_in_units_is_the_whole_case_whoever_asked_them(
         first, second = runners(tmp_path / name, of, baseline_model=base)
         if name == "ahead":
             # The second asks one of them, and the first the others.
-            second._claim(ASKED, second.units[f"mini.kb.yaml::{ASKED.id}"][1:2])
+            second._ask_units(ASKED)
             first.ask_units("mini.kb.yaml")
         result = second.decide(ASKED)
         assert bool(result.base.rows) == bool(base)

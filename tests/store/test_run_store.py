@@ -101,14 +101,16 @@ def test_an_answer_of_this_run_is_found_by_every_process_and_a_failure_is_not(tm
     store.add(
         [said("a", "x"), said("a", "", request=WHICH), said("a", "j", to="judge")]
     )
-    assert texts(other.find("b", "", [WHAT, WHICH])) == ["x", None]
-    assert texts(other.find("b", "judge", [WHAT, WHICH])) == ["j", None]
+    assert texts(other.find("bb", "", [WHAT, WHICH])) == ["x", None]
+    assert texts(other.find("bb", "judge", [WHAT, WHICH])) == ["j", None]
 
 
 def test_a_recorded_case_is_told_what_it_was_told_and_others_what_anybody_was(tmp_path):
     store = loaded(tmp_path, said("a", ""), said("b", "from b"), said("c", ""))
     # Of others' responses a usable one goes before a failure, wherever it stands.
-    found = [texts(store.find(case, "", [WHAT, WHICH])) for case in ("a", "b", "new")]
+    found = [
+        texts(store.find([case] * 2, "", [WHAT, WHICH])) for case in ("a", "b", "new")
+    ]
     assert found == [["first", None], ["from b", None], ["from b", None]]
 
 
@@ -123,7 +125,7 @@ def test_of_several_responses_the_last_usable_one_counts_else_the_first_failure(
     ]
     made = [said("a", ""), said("a", "one"), said("a", "last"), again, *which]
     store = loaded(tmp_path, *made)
-    assert texts(store.find(asking, "", [WHAT, WHICH])) == ["last", "first"]
+    assert texts(store.find([asking] * 2, "", [WHAT, WHICH])) == ["last", "first"]
 
 
 def test_a_recorded_run_is_loaded_once_and_dumped_as_far_as_it_was_asked_again(

@@ -27,8 +27,8 @@ from pytest_kbrel.models.hf.prefix_tree import (
 from pytest_kbrel.models.hf.scorer import (
     ROW_LENGTH,
     feed_prefix,
-    least_rows_of,
     score_batch,
+    spares_passes,
 )
 from pytest_kbrel.models.hf.sharing import (
     SHARING_MODES,
@@ -50,6 +50,8 @@ Answer = Generated | Failed
 _TRIAL_BUDGET = 96
 # Reading a slot once more costs so many times what seeing one in vain does; measured on a CPU.
 _READING = 9
+# At the end of a loop few texts are still written, in about so many forward passes.
+_PASSES_OF_A_LOOP = 32
 _MOST_PER_ROW = 32
 
 
@@ -270,9 +272,11 @@ class Generator:
             limits = self._limits(_shared_length(prompts), prompts, mode)
             # As many tokens as a batch may have texts: a row must not hold more of these.
             most = min(ROW_LENGTH, self._room - farthest, limits.texts)
-            return group_by_prefix(sequences, max(1, most), least_rows_of(self._model))
+            pays = partial(spares_passes, self._model, _PASSES_OF_A_LOOP)
+            return group_by_prefix(sequences, max(1, most), pays)
         # A loop of its own for fewer than a batch would leave the model with little to do at a time.
-        return group_by_prefix(sequences, 0, least_rows=self._budget // farthest)
+        least = self._budget // farthest
+        return group_by_prefix(sequences, 0, lambda rows, _: rows >= least)
 
     def _limits(
         self, before: int, prompts: Sequence[Prompt], mode: SharingMode

@@ -56,6 +56,8 @@ class HfModel(CheckpointModel):
         self._batcher = Batcher(
             budget or token_budget(parts.spec, parts.model.device.type)
         )
+        # A GPU has little to do at the end of each call.
+        self.pools_cases = parts.model.device.type != "cpu"
         longest = parts.max_length
         self._scorer = Scorer(
             parts.model, self._batcher, longest=longest, shares=shares

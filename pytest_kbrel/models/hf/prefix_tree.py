@@ -228,13 +228,15 @@ class Group:
 
 
 def group_by_prefix(
-    sequences: Sequence[TokenSequence], row_length: int, least_rows: int = 0
+    sequences: Sequence[TokenSequence],
+    row_length: int,
+    pays: Callable[[int, int], bool] = lambda rows, tokens: True,
 ) -> tuple[Group, ...]:
     """Return how to feed ``sequences`` in rows of at most ``row_length`` tokens, longer ones where need be.
 
     With a ``row_length`` of 0 no row branches: each is one sequence, with others that it continues. Every
-    sequence must want the logits behind at least one of its tokens. No part of a group gets a prefix of its
-    own for fewer than ``least_rows``.
+    sequence must want the logits behind at least one of its tokens. A part of a
+    group gets a prefix of its own only where ``pays(rows, tokens)``, for the tokens spared in each of its rows.
     """
     order = sorted(range(len(sequences)), key=lambda number: sequences[number].ids)
     ordered = [sequences[number] for number in order]
@@ -251,8 +253,8 @@ def group_by_prefix(
         worthy = {
             part
             for part in parts
-            if _spared_rows(ordered, shared, part, length, row_length)
-            >= max(least_rows, 1)
+            if (spared := _spared(ordered, shared, part, length, row_length))
+            and pays(*spared)
         }
         waiting += sorted(worthy, reverse=True)
         numbers = [
@@ -287,23 +289,22 @@ def _prefix_length(
     return min(common, min(sequence.start for sequence in ordered[low:high]))
 
 
-def _spared_rows(
+def _spared(
     ordered: Sequence[TokenSequence],
     shared: Sequence[int],
     part: tuple[int, int],
     length: int,
     row_length: int,
-) -> int:
-    """Return in how many rows a longer prefix for ``part`` would spare tokens; 0 if that is too few."""
+) -> tuple[int, int] | None:
+    """Return in how many rows a longer prefix for ``part`` spares how many tokens, ``None`` if that is too few."""
     low, high = part
     longer = _prefix_length(ordered, shared, low, high) - length
     nodes = sum(len(sequence.ids) - length for sequence in ordered[low:high])
     nodes -= sum(count - length for count in shared[low : high - 1])
     rows = (nodes - longer) // row_length if row_length else high - low
     # Within a row the common beginning stands once already.
-    return (
-        rows if longer > 0 and (rows - 1) * longer >= _WORTH * (longer + length) else 0
-    )
+    is_enough = longer > 0 and (rows - 1) * longer >= _WORTH * (longer + length)
+    return (rows, longer) if is_enough else None
 
 
 def _rows(

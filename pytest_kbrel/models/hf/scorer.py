@@ -46,9 +46,9 @@ from pytest_kbrel.records import Failed
 
 # In tokens. A longer row repeats fewer shared beginnings, and attends to more that it does not need.
 ROW_LENGTH = 128
-# Rows that a forward pass for their common beginning alone must spare where a pass has a price of its own: on
-# a GPU one of 512 tokens takes as long as one of a single token (benchmarks/README.md).
-_LEAST_ROWS_ON_GPU = 64
+# Tokens that must be spared by a forward pass more where a pass has a price of its own: on a GPU one of 512
+# tokens takes as long as one of a single token (benchmarks/gpu/README.md).
+_PASS_ON_GPU = 512
 
 
 class Scorer:
@@ -112,8 +112,8 @@ class Scorer:
         So are values that are not finite: in a packed row they spread to answers beside them.
         """
         row_length = min(ROW_LENGTH, self._batcher.budget) if mode == "packed" else 0
-        least_rows = least_rows_of(self._model)
-        for group in group_by_prefix(sequences_of(pairs), row_length, least_rows):
+        pays = partial(spares_passes, self._model, 2)
+        for group in group_by_prefix(sequences_of(pairs), row_length, pays):
             before = len(group.prefix)
             try:
                 prefix = self._prefix_cache.layers(group.prefix)
@@ -193,9 +193,9 @@ class Scorer:
         return self._window is None or _length(pair) <= self._window
 
 
-def least_rows_of(model: Any) -> int:
-    """Return how many rows must share a beginning for it to be computed in a forward pass of its own."""
-    return 0 if model.device.type == "cpu" else _LEAST_ROWS_ON_GPU
+def spares_passes(model: Any, passes: int, rows: int, tokens: int) -> bool:
+    """Return True if so many tokens spared in each of some rows are worth so many forward passes more."""
+    return model.device.type == "cpu" or rows * tokens >= passes * _PASS_ON_GPU
 
 
 def sequences_of(pairs: Sequence[Pair]) -> list[TokenSequence]:
