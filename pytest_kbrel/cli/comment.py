@@ -28,8 +28,8 @@ from pytest_kbrel.outputs import write_text
     argument("--commit", "the commit that was gated", metavar="ID", default=""),
 )
 def _run(options: Options) -> int:
-    from pytest_kbrel.reports.markdown import comment_markdown
-    from pytest_kbrel.reports.recorded import read_run
+    from pytest_kbrel.reports.json_report import read_run
+    from pytest_kbrel.reports.rendering import comment_markdown
 
     run = read_run(options.report)
     try:

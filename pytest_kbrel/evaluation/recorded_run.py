@@ -136,8 +136,7 @@ def read_run(folder: Path) -> RecordedRun:
 
 @functools.lru_cache(maxsize=SHARDS_READ)
 def _read_run(folder: Path, _: int) -> RecordedRun:
-    from pytest_kbrel.reports.json_report import check_file, read_report
-    from pytest_kbrel.reports.recorded import run_of
+    from pytest_kbrel.reports.json_report import check_file, read_report, run_of
 
     report = read_report(folder)
     folder = folder.parent if folder.is_file() else folder

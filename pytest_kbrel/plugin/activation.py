@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -51,21 +52,13 @@ def start(config: pytest.Config) -> None:
             # A CI job that publishes the folder must not publish the reports of the previous run.
             move_aside(settings.output_path)
             raise pytest.UsageError(str(error)) from None
-    recorder = Recorder(config, settings, baseline)
+    kind = Distribution if config.pluginmanager.hasplugin("xdist") else Recorder
+    recorder = kind(config, settings, baseline)
     config.pluginmanager.register(recorder, "kbrel-recorder")
     if settings.from_run is None:
-        reporter = ProgressReporter(
-            config,
-            recorder.store,
-            recorder.expected_requests,
-            "; ".join(announcements_of(settings)),
-        )
-        recorder.counts = reporter.counts
+        loading = "; ".join(announcements_of(settings))
+        reporter = ProgressReporter(config, recorder, loading)
         config.pluginmanager.register(reporter, "kbrel-progress")
-    if config.pluginmanager.hasplugin("xdist"):
-        distribution = Distribution(recorder, settings, may_share(config, settings))
-        recorder.stop_workers = distribution.stop
-        config.pluginmanager.register(distribution, "kbrel-distribution")
 
 
 # The outcome that plugins give items that are run again.
@@ -74,15 +67,13 @@ _AGAIN = "rerun"
 PATIENCE = 1.0
 
 
-class Distribution:
-    """Hooks of xdist's controller. Registered only where xdist is."""
+class Distribution(Recorder):
+    """Recorder of a session in which xdist is, with its hooks."""
 
-    def __init__(self, recorder: Recorder, settings: Settings, may_share: bool) -> None:
-        """With ``may_share`` the workers share the cases of suites: any of them asks any facts."""
-        self._recorder = recorder
-        self._settings = settings
-        self._may_share = may_share
-        self._config: pytest.Config | None = None
+    @functools.cached_property
+    def _may_share(self) -> bool:
+        """Whether the workers share the cases of suites: any of them asks any facts."""
+        return may_share(self._config, self._settings)
 
     def pytest_configure_node(self, node: Any) -> None:
         """Send a worker the day and the id of the run."""
@@ -94,9 +85,9 @@ class Distribution:
         self, crashitem: str, report: pytest.TestReport, sched: Any
     ) -> None:
         """Have an item dealt again that its worker had not begun: it died while it asked ahead."""
-        if self._may_share and not self._recorder.has_begun(crashitem):
+        if self._may_share and crashitem not in self._results.begun:
             sched.mark_test_pending(crashitem)
-            self._recorder.note_dealt_again(crashitem)
+            self._results.dealt_again.add(crashitem)
             report.outcome = _AGAIN  # type: ignore[assignment]
 
     def pytest_report_teststatus(
@@ -107,38 +98,33 @@ class Distribution:
 
     def pytest_testnodedown(self, node: Any) -> None:
         """Add what a worker has reported with no item, once: xdist calls this twice for some."""
-        self._recorder.note_down(node.gateway.id)
+        self.store.end_counting(node.gateway.id)
         if told := getattr(node, "workeroutput", {}).pop(NEWS, None):
-            self._recorder.add_news(from_wire(News, json.loads(told)))
+            self._results.add_news(from_wire(News, json.loads(told)))
 
     def pytest_xdist_node_collection_finished(
         self, node: Any, ids: Sequence[str]
     ) -> None:
         """Expect the items that the workers collected."""
-        self._recorder.expect(ids)
-        self._recorder.note_collected()
+        self.expect(ids)
+        self._collected = True
 
     def pytest_xdist_setupnodes(
         self, config: pytest.Config, specs: Sequence[Any]
     ) -> None:
         """Assign the visible GPUs to the workers; raises ``UsageError`` where there are too few."""
-        self._config = config
         _check_here(specs)
         if self._settings.from_run is None:
             each = gpus_each(config, self._settings)
             deal_gpus(specs, self._settings.device, each)
 
-    def stop(self, interrupt: bool) -> None:
+    def stop_workers(self, interrupt: bool) -> None:
         """End all workers in little more than :data:`PATIENCE` seconds; xdist waits much longer.
 
         With ``interrupt`` they get the Ctrl-C that only the controller received, so that their subprocesses
         (an engine's) end with them.
         """
-        session = (
-            self._config.pluginmanager.getplugin("dsession")
-            if self._config is not None
-            else None
-        )
+        session = self._config.pluginmanager.getplugin("dsession")
         manager = getattr(session, "nodemanager", None)
         if manager is None:
             return

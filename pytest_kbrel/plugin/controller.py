@@ -52,9 +52,8 @@ from pytest_kbrel.records import (
     Run,
 )
 from pytest_kbrel.reports import add_to_job_page
-from pytest_kbrel.reports.cases import case_title
-from pytest_kbrel.reports.formatting import one_line
-from pytest_kbrel.reports.junit import case_properties, suite_properties
+from pytest_kbrel.reports.formatting import case_title, one_line
+from pytest_kbrel.reports.junit import case_properties
 from pytest_kbrel.reports.phrases import INTERRUPTED, STOPPED, UNCOLLECTED
 from pytest_kbrel.serialization import from_wire
 from pytest_kbrel.session.run_builder import (
@@ -104,8 +103,6 @@ class Recorder:
         self._session: pytest.Session | None = None
         # What a stopped session says of its answers, None as long as it has not said it.
         self._kept: str | None = None
-        self.stop_workers: Callable[[bool], None] | None = None
-        self.counts: Callable[[], Sequence[AnswerCounts]] = tuple
 
     def begin(self) -> None:
         """Begin a run: move previous reports aside, remove what killed runs left, and handle SIGTERM.
@@ -117,10 +114,6 @@ class Recorder:
             self._termination.watch()
             self._set_aside = move_aside(self._settings.output_path)
             self._run_folder.clear()
-
-    def note_collected(self) -> None:
-        """Note that it is known which cases are to run, be it none."""
-        self._collected = True
 
     def mark_active(self) -> None:
         """Take the run lock, if registered, so that other runs see that this one is active."""
@@ -157,21 +150,14 @@ class Recorder:
         results.notes |= dict.fromkeys(changed)
         self.store.open()
 
-    def add_news(self, news: News) -> None:
-        """Add what a worker tells of its models, with an item or at its end."""
-        self._results.add_news(news)
+    def counts(self) -> Sequence[AnswerCounts]:
+        """Return the counts of answers of this process, or of all workers."""
+        if (runner := self._config.stash.get(runner_key, None)) is not None:
+            return [runner.pool.counts]
+        return self.store.counts()
 
-    def note_down(self, worker_id: str) -> None:
-        """Note that a worker has ended, which then asks nothing any more."""
-        self.store.end_counting(worker_id)
-
-    def has_begun(self, nodeid: str) -> bool:
-        """Return True if an item was begun, and not only its worker asked ahead of it."""
-        return nodeid in self._results.begun
-
-    def note_dealt_again(self, nodeid: str) -> None:
-        """Note that xdist deals an item again, which needs a worker that lives."""
-        self._results.dealt_again.add(nodeid)
+    def stop_workers(self, interrupt: bool) -> None:
+        """End all workers, if there are any; with ``interrupt`` by Ctrl-C."""
 
     def pytest_report_header(self) -> list[str]:
         """Return the models of the run, and remarks about model arguments without effect."""
@@ -209,7 +195,7 @@ class Recorder:
 
     def pytest_collection_modifyitems(self) -> None:
         """Note that a serial run has collected everything."""
-        self.note_collected()
+        self._collected = True
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note suites that could not be collected: the run is then incomplete."""
@@ -246,7 +232,7 @@ class Recorder:
                 self.begin()
                 self.mark_active()
                 self.store.open()
-                self.add_news(from_wire(News, wire["news"]))
+                self._results.add_news(from_wire(News, wire["news"]))
             for result in wire["results"]:
                 decided = from_wire(CaseResult, result)
                 # With a case that ends the session come others of its suite, which are not run any more.
@@ -268,7 +254,7 @@ class Recorder:
 
     def end_at_budget(self, nodeid: str, why: str, news: News) -> NoReturn:
         """End the session as an interrupted one at an item for which nothing more may be spent."""
-        self.add_news(news)
+        self._results.add_news(news)
         # What it asked for is kept, and nothing is wrong with it.
         self._results.begun.discard(nodeid)
         kept = self._run_lock.summary().answers if self._run_lock is not None else 0
@@ -311,7 +297,7 @@ class Recorder:
         self._session = session
         ended = False
         self._termination.hold()
-        if not self._finished and self.stop_workers is not None:
+        if not self._finished:
             self.stop_workers(self._termination.arrived)
         if (
             self._results.expected
@@ -368,7 +354,7 @@ class Recorder:
                 self._kept = self._kept_answers()
             # The case that was stopped may be the first, of which no report says who answered.
             if (runner := self._config.stash.get(runner_key, None)) is not None:
-                self.add_news(runner.pool.news())
+                self._results.add_news(runner.pool.news())
         if self._termination.arrived:
             self._results.problems[TERMINATED] = None
         run = self._attempt(self._dump, self._make_run(), UNWRITTEN)
@@ -378,11 +364,7 @@ class Recorder:
             run = self._attempt(self._bless, run)
         if self._dumped:
             run = self._attempt(self._write, run, UNWRITTEN)
-        complete_junit(
-            self._config,
-            suite_properties(run),
-            as_properties=self._settings.junit_properties,
-        )
+        complete_junit(self._config, self._settings, run)
         self._run = run
         return ended
 
@@ -434,7 +416,7 @@ class Recorder:
             return
         where = os.path.relpath(self._settings.output_path, self._settings.here)
         output = where if self._written else ""
-        write_run(terminalreporter, self._config, self._settings, self._run, output)
+        write_run(terminalreporter, self._settings, self._run, output)
         if self._kept:
             terminalreporter.write_line(f"kbrel: {self._kept}")
         if self._page_problem:

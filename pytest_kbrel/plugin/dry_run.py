@@ -36,8 +36,7 @@ from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.plugin.worker import suites_of
 from pytest_kbrel.printing import format_table, printable
 from pytest_kbrel.records import BASELINE, Case, Suite
-from pytest_kbrel.reports.cases import case_title
-from pytest_kbrel.reports.formatting import count, one_line
+from pytest_kbrel.reports.formatting import case_title, count, one_line
 from pytest_kbrel.session.plan import (
     DISCORDANT,
     GatePower,

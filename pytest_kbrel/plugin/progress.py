@@ -10,14 +10,17 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from pytest_kbrel.plugin.fixtures import runner_key, uses_model
+from pytest_kbrel.plugin.fixtures import uses_model
 from pytest_kbrel.printing import fit, printable
 from pytest_kbrel.reports.formatting import one_line
-from pytest_kbrel.store.run_store import AnswerCounts, RunStore
+from pytest_kbrel.store.run_store import AnswerCounts
+
+if TYPE_CHECKING:
+    from pytest_kbrel.plugin.controller import Recorder
 
 # The rate is that of so many seconds.
 _WINDOW = 60.0
@@ -188,8 +191,6 @@ class StatusLine:
             self._write("\x1b[J")
 
 
-# Requests and titles, by node id.
-Expected = tuple[Mapping[str, int], Mapping[str, str]]
 # Seconds between two looks at the counts.
 _TICK = 0.5
 
@@ -200,19 +201,12 @@ class ProgressReporter:
     def __init__(
         self,
         config: pytest.Config,
-        store: RunStore,
-        expected: Callable[[], Expected],
+        recorder: Recorder,
         loading: str,
     ) -> None:
-        """``store`` is that of the run, in which workers count their answers.
-
-        ``expected`` returns how many requests each case has at most, and what the cases are called: both
-        empty as long as nobody knows.
-        ``loading`` says what is loaded before the first request.
-        """
+        """``loading`` says what is loaded before the first request."""
         self._config = config
-        self._store = store
-        self._expected = expected
+        self._recorder = recorder
         self._loading = loading
         self._progress = Progress()
         self._line: StatusLine | None = None
@@ -223,12 +217,6 @@ class ProgressReporter:
         # Whether it is known that this session asks a model.
         self._is_asking = False
         self._thread: threading.Thread | None = None
-
-    def counts(self) -> Sequence[AnswerCounts]:
-        """Return the counts of this process, or of all workers."""
-        if (runner := self._config.stash.get(runner_key, None)) is not None:
-            return [runner.pool.counts]
-        return self._store.counts()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(
@@ -321,9 +309,9 @@ class ProgressReporter:
 
     def _look(self, started: float) -> None:
         if not self._progress.expected:
-            self._progress.expect(*self._expected())
+            self._progress.expect(*self._recorder.expected_requests())
         now = time.monotonic()
-        counts = self.counts()
+        counts = self._recorder.counts()
         text = self._progress.text(counts, now)
         if (
             self._loading

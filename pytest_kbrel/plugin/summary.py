@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Sequence
 
 import pytest
 
 from pytest_kbrel.plugin.options import FLAGS, is_explicit
 from pytest_kbrel.records import UNMEASURED, Run, is_published
 from pytest_kbrel.reports import PAGE, phrases
-from pytest_kbrel.reports.junit import move_properties
+from pytest_kbrel.reports.junit import move_properties, suite_properties
 from pytest_kbrel.reports.terminal import terminal_lines
 from pytest_kbrel.reports.view import View
 from pytest_kbrel.settings import Settings
@@ -20,12 +19,12 @@ from pytest_kbrel.settings import Settings
 
 def write_run(
     terminalreporter: pytest.TerminalReporter,
-    config: pytest.Config,
     settings: Settings,
     run: Run,
     output: str,
 ) -> None:
     """Print the first screen of a run; ``output`` is the folder of its reports, empty if none was written."""
+    config = terminalreporter.config
     terminalreporter.write_sep("=", "knowledge reliability")
     lines = terminal_lines(
         run,
@@ -94,12 +93,10 @@ def _variables(config: pytest.Config) -> list[str]:
     return [f"{name}={shlex.quote(os.environ[name])}" for name in given]
 
 
-def complete_junit(
-    config: pytest.Config, properties: Sequence[tuple[str, str]], *, as_properties: bool
-) -> None:
+def complete_junit(config: pytest.Config, settings: Settings, run: Run) -> None:
     """Add properties of the run to the JUnit file, if one is written, before pytest writes it.
 
-    The properties of cases are moved into their output, unless ``as_properties``.
+    The properties of cases are moved into their output, unless the settings say otherwise.
     """
     try:
         # pytest has no public way: record_testsuite_property does nothing under xdist (pytest #7767).
@@ -109,13 +106,13 @@ def complete_junit(
     xml = config.stash.get(xml_key, None)
     if xml is None:
         return
-    for name, value in properties:
+    for name, value in suite_properties(run):
         xml.add_global_property(name, value)
     for reporter in xml.node_reporters.values():
         # Of an item that a worker died before, and that another one has run since.
         if not (reporter.nodes or reporter.duration):
             xml.node_reporters_ordered.remove(reporter)
-    if not as_properties:
+    if not settings.junit_properties:
         # A finished case returns the element that will be written. One that was cut short has no properties.
         for reporter in xml.node_reporters_ordered:
             move_properties(reporter.to_xml())

@@ -22,7 +22,6 @@ from pytest_kbrel.records.exchange import (
     record,
     sparse,
 )
-from pytest_kbrel.records.reasons import Reason, reason, sentence
 from pytest_kbrel.records.results import (
     NOT_KNOWN,
     NOT_REACHED,
@@ -41,6 +40,7 @@ from pytest_kbrel.records.results import (
     MovedFact,
     Outcome,
     Place,
+    Reason,
     Reply,
     Run,
     Shard,
@@ -52,6 +52,8 @@ from pytest_kbrel.records.results import (
     changed_digest,
     facts_asked,
     read_digest,
+    reason,
+    sentence,
     settings_of,
     short_digest,
     unsupported_languages,

@@ -10,13 +10,14 @@ from typing import Literal, NamedTuple
 
 from pytest_kbrel.catalogue import verdicts
 from pytest_kbrel.records import BUCKETS, CaseResult, Change, Run, record, sparse
-from pytest_kbrel.reports.cases import relation_title, slices
 from pytest_kbrel.reports.formatting import (
     answer_text,
     expected_text,
     number,
     one_line,
+    relation_title,
     signed,
+    slices,
 )
 
 UNANSWERABLE, UNBUCKETED = "unanswerable", "no bucket"

@@ -15,8 +15,13 @@ from pytest_kbrel.outputs import new_file
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import CaseResult, Judgement, Run
 from pytest_kbrel.reports import phrases
-from pytest_kbrel.reports.cases import ordered, relation_title, verdict_counts
-from pytest_kbrel.reports.formatting import number, one_line
+from pytest_kbrel.reports.formatting import (
+    number,
+    one_line,
+    ordered,
+    relation_title,
+    verdict_counts,
+)
 from pytest_kbrel.reports.rendering import filled
 from pytest_kbrel.reports.terminal import failure_text
 from pytest_kbrel.reports.view import View, key_figures, named_apart

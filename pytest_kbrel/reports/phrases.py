@@ -20,21 +20,19 @@ from pytest_kbrel.records import (
     Waiver,
     unsupported_languages,
 )
-from pytest_kbrel.reports.cases import (
-    is_blessed,
-    metric,
-    names,
-    reused,
-    slices,
-)
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
     difference,
+    is_blessed,
+    metric,
+    names,
     number,
     one_line,
     p_value,
+    reused,
     signed,
+    slices,
     with_interval,
 )
 

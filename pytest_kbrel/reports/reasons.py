@@ -8,11 +8,12 @@ from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY
 from pytest_kbrel.records import CaseResult, GateResult, Run
 from pytest_kbrel.reports import phrases
-from pytest_kbrel.reports.cases import is_blessed, metric
 from pytest_kbrel.reports.formatting import (
     bound,
     count,
     interval,
+    is_blessed,
+    metric,
     metric_title,
     number,
     one_line,

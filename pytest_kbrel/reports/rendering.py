@@ -1,4 +1,7 @@
-"""Templates filled with a view of a run: text is escaped, and lists are cut so that a report keeps its size."""
+"""Templates filled with a view of a run: text is escaped, and lists are cut so that a report keeps its size.
+
+Markdown for GitHub is filled here too: ``summary.md`` for a job's page, and the comment on a pull request.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,16 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
+from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import is_published
-from pytest_kbrel.reports import cases, changes, formatting, phrases, reasons, view
+from pytest_kbrel.records import Run, is_published
+from pytest_kbrel.reports import changes, formatting, phrases, reasons, view
 from pytest_kbrel.reports.formatting import one_line
+from pytest_kbrel.reports.view import View
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
 
 _LONGEST, _LONGEST_VALUE, _LONGEST_PROMPT = 160, 600, 4000
 _MARKUP = re.compile(r"[\\`*_\[\]|~$]|(?<=:)//|(?<=www)\.|^(?:[#>+-]|\d+[.)])")
@@ -117,7 +123,7 @@ def _environment(form: str) -> Environment:
         "better": view.better,
         "changes": changes,
         "is_published": is_published,
-        "metric": cases.metric,
+        "metric": formatting.metric,
         "phrases": phrases,
         "reasons": reasons,
         "key_figures": view.key_figures,
@@ -152,3 +158,51 @@ def _dense(name: str) -> str:
     return re.sub(
         r"\n\s*", lambda gap: "\n" if gap[0].count("\n") > 1 else "", source(name)
     )
+
+
+# GitHub refuses comments of more than 65,536 characters; the summary may be posted as one, too.
+LARGEST = 64_000
+# What a user may state of a comment: its form, and that in words.
+_STATED = {
+    "name": (
+        r"[A-Za-z0-9._-]{1,60}",
+        "up to 60 letters, digits, '.', '-' and '_'",
+    ),
+    "link": (
+        r"https?://[A-Za-z0-9._~:/?#@!$&*+,;=%-]{1,500}",
+        "an address that begins with https:// or http://",
+    ),
+    "commit": (r"[0-9a-f]{7,64}", "7 to 64 hexadecimal digits"),
+}
+
+
+def summary_markdown(run: Run) -> str:
+    """Return the summary of ``run``: verdict, problems, reasons, lost and gained facts, tables, notes.
+
+    It has fewer than :data:`LARGEST` characters: what does not fit is left out and counted.
+    """
+    return _text("summary.md.j2", run, {})
+
+
+def comment_markdown(
+    run: Run, *, name: str = "", link: str = "", commit: str = ""
+) -> str:
+    """Return the comment on ``run``: verdict, age of the baseline, what failed, was lost, is open.
+
+    It has fewer than :data:`LARGEST` characters: what does not fit is left out and counted. ``name`` tells
+    the comments of several gates on one pull request apart: the next run finds its own by the first line.
+    Raises :class:`KbrelError` where name, link or commit are none.
+    """
+    stated = {"name": name, "link": link, "commit": commit}
+    for option, text in stated.items():
+        form, allowed = _STATED[option]
+        if text and not re.fullmatch(form, text):
+            raise KbrelError(f"--{option}: found {text!r}; allowed: {allowed}")
+    return _text("comment.md.j2", run, stated)
+
+
+def _text(template: str, run: Run, stated: dict[str, str]) -> str:
+    data = {"run": run, "view": View(run), **stated}
+    text = filled(template, data, LARGEST)
+    # Nothing that is filled in has a line break.
+    return re.sub("\n{3,}", "\n\n", text).strip() + "\n"

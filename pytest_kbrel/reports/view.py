@@ -23,22 +23,20 @@ from pytest_kbrel.records import (
     is_published,
 )
 from pytest_kbrel.reports import phrases, reasons
-from pytest_kbrel.reports.cases import (
+from pytest_kbrel.reports.changes import UNBUCKETED, ChangedFacts, changed_facts
+from pytest_kbrel.reports.formatting import (
+    count,
     is_blessed,
     metric,
+    metric_title,
     names,
+    number,
+    one_line,
     ordered,
     relation_title,
     reused,
     slices,
     suites,
-)
-from pytest_kbrel.reports.changes import UNBUCKETED, ChangedFacts, changed_facts
-from pytest_kbrel.reports.formatting import (
-    count,
-    metric_title,
-    number,
-    one_line,
 )
 
 _LONGEST = 60

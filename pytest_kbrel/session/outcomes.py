@@ -9,8 +9,7 @@ from pytest_kbrel.baselines.format import load_tables, read_compressed
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.records import Json, Run
 from pytest_kbrel.reports import OUTCOMES, REPORT
-from pytest_kbrel.reports.json_report import check_file, read_report
-from pytest_kbrel.reports.recorded import run_of
+from pytest_kbrel.reports.json_report import check_file, read_report, run_of
 
 _ALLOWED = "allowed: a report folder as a run wrote it"
 

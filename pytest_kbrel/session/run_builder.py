@@ -48,7 +48,7 @@ from pytest_kbrel.reports import (
     sha256_of,
 )
 from pytest_kbrel.reports.json_report import write_json
-from pytest_kbrel.reports.markdown import summary_markdown
+from pytest_kbrel.reports.rendering import summary_markdown
 from pytest_kbrel.session.page import page_of
 from pytest_kbrel.settings import Settings
 from pytest_kbrel.store.run_store import RunStore

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.reports.markdown import comment_markdown
-from pytest_kbrel.reports.recorded import read_run
+from pytest_kbrel.reports.json_report import read_run
+from pytest_kbrel.reports.rendering import comment_markdown
 from tests.plugin.conftest import HEADER, one_line, script
 
 GATED = HEADER + (

@@ -9,7 +9,7 @@ import openai  # noqa: F401  (in-process sessions forget new modules, and this o
 import pytest
 
 from pytest_kbrel.cli import main
-from pytest_kbrel.reports.recorded import read_run
+from pytest_kbrel.reports.json_report import read_run
 from tests.junit_schema import junit_errors
 from tests.plugin.conftest import (
     GATE,

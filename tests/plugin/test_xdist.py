@@ -34,7 +34,7 @@ def test_which_sessions_share_cases(tmp_path, given, others, shares):
 
 @pytest.mark.parametrize("spec", ["ssh=node", "popen//chdir=there"])
 def test_workers_elsewhere_are_refused_and_shards_are_named(spec):
-    distribution = Distribution(None, REPLAY, False)
+    distribution = Distribution(None, REPLAY, None)
     with pytest.raises(pytest.UsageError, match=r"--tx .*--kb-shard=I/N"):
         distribution.pytest_xdist_setupnodes(None, [XSpec(spec)])
 

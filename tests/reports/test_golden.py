@@ -24,7 +24,7 @@ from pytest_kbrel.reports.html.comparison import comparison_html
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import report_dict, schema
 from pytest_kbrel.reports.junit import write_junit
-from pytest_kbrel.reports.markdown import comment_markdown, summary_markdown
+from pytest_kbrel.reports.rendering import comment_markdown, summary_markdown
 from pytest_kbrel.reports.terminal import failure_text, terminal_lines
 from tests.made_cases import told
 from tests.made_comparisons import comparison_of

@@ -17,6 +17,7 @@ from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.json_report import (
     check_file,
     read_report,
+    read_run,
     report_dict,
     schema,
     write_json,
@@ -28,8 +29,7 @@ from pytest_kbrel.reports.junit import (
     write_junit,
     xml_text,
 )
-from pytest_kbrel.reports.markdown import summary_markdown
-from pytest_kbrel.reports.recorded import read_run
+from pytest_kbrel.reports.rendering import summary_markdown
 from tests.junit_schema import junit_errors
 from tests.reports.conftest import case, metric, rich, small
 

@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from pytest_kbrel.cli import main
 from pytest_kbrel.printing import cells
-from pytest_kbrel.reports.json_report import write_json
-from pytest_kbrel.reports.markdown import LARGEST, comment_markdown, summary_markdown
-from pytest_kbrel.reports.recorded import read_run
-from pytest_kbrel.reports.rendering import markdown_text
+from pytest_kbrel.reports.json_report import read_run, write_json
+from pytest_kbrel.reports.rendering import (
+    LARGEST,
+    comment_markdown,
+    markdown_text,
+    summary_markdown,
+)
 from pytest_kbrel.reports.terminal import failure_text, terminal_lines
 from tests.reports.conftest import (
     HOSTILE,

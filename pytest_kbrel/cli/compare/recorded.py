@@ -52,7 +52,7 @@ from pytest_kbrel.records import (
 )
 from pytest_kbrel.reports import OUTCOMES, REPORT, runs_beside
 from pytest_kbrel.reports.comparison import CaseRow, Scatter, Side
-from pytest_kbrel.reports.recorded import read_run
+from pytest_kbrel.reports.json_report import read_run
 from pytest_kbrel.session.outcomes import recorded_run
 
 ALLOWED = "a report folder, a report.json, a baseline's name or path, published/..., or a run of another tool"

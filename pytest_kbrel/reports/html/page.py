@@ -28,9 +28,8 @@ from pytest_kbrel.records import (
     Table,
     record,
 )
-from pytest_kbrel.reports.cases import ordered, suites
 from pytest_kbrel.reports.changes import examples
-from pytest_kbrel.reports.formatting import end_of
+from pytest_kbrel.reports.formatting import end_of, ordered, suites
 from pytest_kbrel.reports.html.plots import Plot, Published, Scale, forest, plots
 from pytest_kbrel.reports.reasons import failed_first
 from pytest_kbrel.reports.rendering import filled, source

@@ -18,7 +18,7 @@ from pytest_kbrel.records import (
     Table,
     record,
 )
-from pytest_kbrel.reports.cases import metric, relation_title
+from pytest_kbrel.reports.formatting import metric, relation_title
 from pytest_kbrel.reports.reasons import failed_first, natural
 from pytest_kbrel.reports.view import View, key_figures
 
