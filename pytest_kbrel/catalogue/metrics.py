@@ -79,6 +79,7 @@ CHANGE_METRICS: Mapping[str, Metric] = _TABLES["change"] | _TABLES["divergence"]
 # What is measured and shown and no gate may be about: what would be measured without knowledge
 # (metrics/reliability.py), and what the distractors are like.
 SHOWN_ONLY: Mapping[str, Metric] = _TABLES["shown"]
+ALL_METRICS: Mapping[str, Metric] = {**METRICS, **CHANGE_METRICS, **SHOWN_ONLY}
 
 _CALIBRATION = "selective_risk brier auroc ece accuracy_at_80 accuracy_at_50"
 _SLICE_NAMES: Mapping[SliceKind, str] = {

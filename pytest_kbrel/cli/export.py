@@ -184,15 +184,14 @@ def _model_info(model: Fingerprint | None, model_id: str) -> Json:
 
 
 def _metrics(run: Run) -> Iterator[Json]:
-    from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
+    from pytest_kbrel.catalogue.metrics import ALL_METRICS
 
-    known = {**METRICS, **SHOWN_ONLY, **CHANGE_METRICS}
     for case in run.cases:
         for figure in case.metrics:
             if figure.value is None:
                 continue
             config: Json = {"lower_is_better": figure.better == "lower"}
-            if (metric := known.get(figure.name)) is not None:
+            if (metric := ALL_METRICS.get(figure.name)) is not None:
                 config |= {
                     "score_type": "continuous",
                     "min_score": metric.low,

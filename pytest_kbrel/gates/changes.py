@@ -13,9 +13,8 @@ import numpy as np
 
 from pytest_kbrel import stats
 from pytest_kbrel.baselines import BaselineCase
-from pytest_kbrel.catalogue.metrics import CHANGE_METRICS
 from pytest_kbrel.gates.figures import (
-    Figure,
+    figures_of,
     good_share,
     is_good,
     pooled,
@@ -23,7 +22,7 @@ from pytest_kbrel.gates.figures import (
 )
 from pytest_kbrel.gates.integrity import is_blank
 from pytest_kbrel.gates.measurement import Measured, Pairing
-from pytest_kbrel.metrics.base import ratio
+from pytest_kbrel.metrics.base import rate, ratio
 from pytest_kbrel.records import (
     Case,
     CaseResult,
@@ -213,17 +212,14 @@ def change_figures(
 
 
 def _figure(
-    name: str, n: int, value: float, low: float | None, high: float | None
+    name: str, n: int, share: float, low: float | None, high: float | None
 ) -> Measured:
-    better = CHANGE_METRICS[name].better
     # They are counted fact by fact, not computed from columns.
-    figure = Figure(name=name, better=better, columns=(), statistic=_mean_kl, rate=True)
-    return Measured(
-        figure=figure,
-        value=MetricValue(
-            name=name, better=better, value=value, low=low, high=high, n=n
-        ),
+    (figure,) = figures_of([rate(name)])
+    value = MetricValue(
+        name=name, better=figure.better, value=share, low=low, high=high, n=n
     )
+    return Measured(figure=figure, value=value)
 
 
 def without_tokens(pairings: Sequence[Pairing], *, another_tokenizer: bool) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pytest_kbrel.catalogue.metrics import METRICS, SHOWN_ONLY, Better
+from pytest_kbrel.catalogue.metrics import ALL_METRICS, Better
 from pytest_kbrel.records import record
 
 Array = npt.NDArray[np.float64]
@@ -68,7 +68,7 @@ def formula(
     name: str, columns: tuple[str, ...], function: Formula, **more: Any
 ) -> MetricFormula:
     """Return a metric's formula, with direction and bounds from the catalogue; ``more`` are other fields."""
-    if metric := METRICS.get(name) or SHOWN_ONLY.get(name):
+    if metric := ALL_METRICS.get(name):
         bounds = float(metric.low), float(metric.high)
         more = {"better": metric.better, "bounds": bounds} | more
     return MetricFormula(name=name, columns=columns, formula=function, **more)

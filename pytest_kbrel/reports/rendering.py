@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, METRICS, SHOWN_ONLY
+from pytest_kbrel.catalogue.metrics import ALL_METRICS
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import Run, is_published
@@ -142,8 +142,7 @@ def prompt_lines(prompt: str) -> str:
 
 def meaning(name: str) -> str:
     """Return the first sentence on what a metric is; empty for a name that is none of a metric."""
-    metrics = {**METRICS, **CHANGE_METRICS, **SHOWN_ONLY}
-    about = metrics[name].about if name in metrics else ""
+    about = ALL_METRICS[name].about if name in ALL_METRICS else ""
     return about.partition(". ")[0].removesuffix(".")
 
 
