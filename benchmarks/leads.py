@@ -20,8 +20,8 @@ from pathlib import Path
 import yaml
 
 from pytest_kbrel.facts.files import read_relations
+from pytest_kbrel.facts.readers import read_jsonl
 from pytest_kbrel.facts.readers.base import Relations
-from pytest_kbrel.facts.readers.own import read_jsonl
 from pytest_kbrel.judges.rules import judge
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.base import Model

@@ -132,11 +132,13 @@ def fewest_negatives(facts: Sequence[Fact], pool: Sequence[Fact]) -> int:
     objects = _by_relation(facts, pool)
     counts = []
     for fact in facts:
-        counts.append(
-            len(fact.negatives or objects[fact.relation].wrong_answers_of(fact))
-        )
-        if not counts[-1]:
+        number = len(fact.negatives)
+        if not number:
+            own = objects[fact.relation]
+            number = len(own.spelling) - len(own.right_answers_of(fact))
+        if not number:
             raise _too_few(fact, 0, 1)
+        counts.append(number)
     return min(counts, default=0)
 
 
@@ -194,20 +196,22 @@ class _Objects:
                 for name in names:
                     self.bearers[name.casefold()].add(folded)
 
-    def wrong_answers_of(self, fact: Fact) -> set[str]:
-        """Return the objects, in small letters, that answer the fact by none of their names."""
+    def right_answers_of(self, fact: Fact) -> set[str]:
+        """Return the objects, in small letters, that answer the fact by one of their names."""
         names = {*map(str.casefold, fact.accepted)}
         names |= self.answers[fact.subject.casefold()]
-        wrong = self.spelling.keys() - {
-            folded for name in names for folded in self.bearers[name]
-        }
+        right = {folded for name in names for folded in self.bearers[name]}
         if fact.answer_range is not None:
             low, high = fact.answer_range
-            for folded in [*wrong]:
+            for folded in self.spelling:
                 digits = _FIGURES.search(folded)
                 if digits and low <= float(digits[0].replace(",", "")) <= high:
-                    wrong.remove(folded)
-        return wrong
+                    right.add(folded)
+        return right
+
+    def wrong_answers_of(self, fact: Fact) -> set[str]:
+        """Return the objects, in small letters, that answer the fact by none of their names."""
+        return self.spelling.keys() - self.right_answers_of(fact)
 
     def drawn(
         self,

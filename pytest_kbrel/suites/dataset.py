@@ -351,7 +351,7 @@ def controls_of(
         others.setdefault(fact.relation, []).append(fact)
     controls = []
     for fact in facts:
-        other = _other(fact, others, world.seed)
+        other = _other(fact, others, world.seed) if others else None
         shuffled = question_text(fact, world, other.subject) if other else ""
         if pool is not None and not shuffled:
             raise part.node.error(
