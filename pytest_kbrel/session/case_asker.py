@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 NO_TABLE = Table(columns=(), rows=())
 # Seconds between two looks at what other processes ask.
 _PAUSE = 0.02
+# A unit counts as so many facts at least: each one that is claimed is an open file.
+_LEAST_FACTS = 64
 
 
 class CaseAsker:
@@ -254,25 +256,36 @@ class CaseAsker:
 
         Raises ``KbrelError`` where no answers can be had.
         """
-        try:
-            while self._ask_units(case):
-                pass
-        except Exception:
-            # Perhaps of a case that was asked with this one; it says that itself.
-            while self._ask_units(case, is_alone=True):
-                pass
+        from pytest_kbrel.probes import chunk_size
 
-    def _ask_units(self, case: Case, *, is_alone: bool = False) -> bool:
-        """Ask a free unit of a case, and others of its probe in the same calls; False where none is free."""
-        from pytest_kbrel.probes import chunk_size, part_of
-        from pytest_kbrel.session.units import Unit, claim
-
-        cases = [case]
+        cases, room = [case], 0
+        # No model is opened for units that others hold.
+        is_opened = self._has_asked or self.workers == 1
+        if is_opened and self.pool.model().pools_cases:
+            room = chunk_size(case) // self.workers
         # The first result is not waited for longer than its own case takes.
-        if self._has_asked and not is_alone:
+        if room and self._has_asked:
             kind = case.suite, case.probe
             cases += [of for of in self._in_units() if (of.suite, of.probe) == kind]
-        parts, claimed, room = list[Case](), list[tuple[str, Unit]](), 0
+        try:
+            while self._ask_units(cases, room):
+                pass
+        except Exception:
+            if len(cases) == 1:
+                raise
+            # Perhaps of a case that was asked with this one; it says that itself.
+            while self._ask_units([case], room):
+                pass
+
+    def _ask_units(self, cases: Sequence[Case], room: int) -> bool:
+        """Ask a free unit of the first case in the same calls as others of up to ``room`` facts in all.
+
+        Return False where none of it is free.
+        """
+        from pytest_kbrel.probes import part_of
+        from pytest_kbrel.session.units import Unit, claim
+
+        parts, claimed = list[Case](), list[tuple[str, Unit]]()
         with contextlib.ExitStack() as held:
             for of in cases:
                 nodeid = f"{of.suite}::{of.id}"
@@ -285,10 +298,8 @@ class CaseAsker:
                     facts = facts_asked(of, self.settings.shard)
                     facts = facts[unit.first : unit.first + unit.size]
                     parts.append(part_of(self._prepared(of), facts))
-                    if not claimed and not is_alone and self.pool.model().pools_cases:
-                        room = chunk_size(case) // self.workers
                     claimed.append((nodeid, unit))
-                    room -= unit.size
+                    room -= max(unit.size, _LEAST_FACTS)
                 if not claimed:
                     return False
             results = self._asked(parts, [unit for _, unit in claimed])

@@ -124,7 +124,7 @@ def test_a_case_in_units_is_the_whole_case_whoever_asked_them(
         first, second = runners(tmp_path / name, of, baseline_model=base)
         if name == "ahead":
             # The second asks one of them, and the first the others.
-            second._ask_units(ASKED)
+            second._ask_units([ASKED], 0)
             first.ask_units("mini.kb.yaml")
         result = second.decide(ASKED)
         assert bool(result.base.rows) == bool(base)
