@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -235,13 +237,24 @@ def parse_spec(
 
 @contextmanager
 def importing(spec: ModelSpec) -> Iterator[None]:
-    """Raise :class:`ModelError` where a package that is installed does not import."""
+    """Raise :class:`ModelError` where a package that is installed does not import.
+
+    No garbage is collected meanwhile, and none later among what is imported: that would take seconds.
+    """
+    known, collects = len(sys.modules), gc.isenabled()
+    gc.disable()
     try:
         yield
     except ImportError as error:
         raise ModelError(
             f"loading {spec.text}: torch or transformers does not import: {error}"
         ) from None
+    finally:
+        # Not where a model is there already: it has to be collected some day.
+        if len(sys.modules) > known:
+            gc.freeze()
+        if collects:
+            gc.enable()
 
 
 def announce(spec: ModelSpec) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import transformers
+from transformers import PreTrainedModel
 from transformers.utils.hub import cached_file
 
 from pytest_kbrel.errors import ModelError
@@ -33,10 +34,7 @@ from pytest_kbrel.models.checkpoint.fingerprint import (
     tensor_digests,
 )
 from pytest_kbrel.models.checkpoint.model import LoadedCheckpoint
-from pytest_kbrel.models.checkpoint.spec import (
-    ModelSpec,
-    dtype_of,
-)
+from pytest_kbrel.models.checkpoint.spec import ModelSpec, dtype_of
 from pytest_kbrel.models.hf.devices import (
     avoid_cudnn_attention,
     check_device,
@@ -308,7 +306,7 @@ def _load_model(
     device: torch.device,
     formats: Mapping[str, str],
     findings: list[Finding],
-) -> Any:
+) -> PreTrainedModel:
     kind = "Seq2SeqLM" if config.is_encoder_decoder else "CausalLM"
     options: dict[str, Any] = {
         **source_options(spec),

@@ -41,6 +41,8 @@ _ROUNDINGS = 4
 # Other contexts must move the numbers by so many times what rounding does.
 _CLEARLY = 10
 _PREFIX, _CONTEXTS, _ANSWERS = 6, 4, 2
+# From the last pair on, one in so many is fed as a single sequence too.
+_SINGLE = -4
 # The probability of smaller ones: beneath it float32 has few digits, and then none.
 _LEAST = 1e-37
 # How often a trial that finds no memory is tried: what others hold may be given back.
@@ -108,11 +110,11 @@ def plain_and_allowed(
 ) -> tuple[list[Probabilities], float]:
     """Return what a plain batch gives, and by how many nats another way to it may differ."""
     plain = score(pairs)
-    single = [one for pair in pairs for one in score([pair])]
+    single = [one for pair in pairs[::_SINGLE] for one in score([pair])]
     with _eager_attention(model):
         eager = score(pairs)
     # What is not a number stays so, and refuses every mode.
-    rounding = _furthest([*plain, *plain], [*single, *eager])
+    rounding = _furthest([*plain[::_SINGLE], *plain], [*single, *eager])
     return plain, max(_ROUNDINGS * rounding, tolerance(model))
 
 
