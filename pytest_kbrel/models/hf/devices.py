@@ -152,9 +152,9 @@ def describe_devices(model: Any) -> str:
     return f"{words}, partly offloaded" if is_offloaded(model) else words
 
 
-CPU_MOST, GPU_MOST = 4096, 32768
-"""Tokens a batch at most. On a CPU a larger batch is no faster, it only takes memory (measured:
-benchmarks/options.py); a GPU idles with a smaller one (not measured)."""
+CPU_MOST, GPU_MOST = 8192, 32768
+"""Tokens a batch at most. On a CPU a larger batch is no faster, it only takes memory (benchmarks/README.md); a GPU
+idles with a smaller one (not measured)."""
 
 # Of the memory that is free; the rest is for others, and for what an allocator cannot use again.
 _SHARE = 0.6

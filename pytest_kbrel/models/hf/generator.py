@@ -20,7 +20,6 @@ from pytest_kbrel.models.hf.decode_loop import BatchLimits, DecodeLoop, continue
 from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE
 from pytest_kbrel.models.hf.prefix_tree import (
     Group,
-    PrefixCache,
     TokenSequence,
     group_by_prefix,
 )
@@ -71,7 +70,6 @@ class Generator:
         self.refused: list[str] = []
         self._batcher = batcher
         self._window = window_of(model.config)
-        self._prefix_cache = PrefixCache(partial(feed_prefix, model))
 
     def with_endings(self, endings: Endings) -> Generator:
         """Return a generator on the same model whose texts have other endings."""
@@ -209,7 +207,6 @@ class Generator:
                 if failure is None:
                     continue
                 if is_out_of_memory(failure) and self._budget > longest:
-                    self._prefix_cache.forget()
                     self._batcher.halve(self._budget, longest)
                     break
                 self.trouble = self.trouble or describe_error(failure)
@@ -252,7 +249,7 @@ class Generator:
         loop = DecodeLoop(
             self._model,
             len(group.prefix),
-            self._prefix_cache.layers(group.prefix),
+            feed_prefix(self._model, group.prefix),
             self._endings,
             limits,
             packed=mode == "packed",

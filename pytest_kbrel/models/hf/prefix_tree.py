@@ -38,35 +38,6 @@ def _filled(cache: Any, layers: Layers, rows: int) -> Any:
     return cache
 
 
-class PrefixCache:
-    """Cache of the keys and values of the last prefix: calls often begin with the same few-shot examples.
-
-    ``feed`` computes those of token ids.
-    """
-
-    def __init__(self, feed: Callable[[Ids], Layers]) -> None:
-        self._feed = feed
-        self._ids: Ids = ()
-        self._layers: Layers = []
-
-    def layers(self, ids: Ids) -> Layers:
-        """Return those of ``ids``: the cached ones, cut where they are more."""
-        if not ids:
-            return []
-        if common_prefix(self._ids, ids) < len(ids):
-            # Never both in memory.
-            self.forget()
-            self._layers, self._ids = self._feed(ids), ids
-        return [
-            (keys[:, :, : len(ids)], values[:, :, : len(ids)])
-            for keys, values in self._layers
-        ]
-
-    def forget(self) -> None:
-        """Free the memory."""
-        self._ids, self._layers = (), []
-
-
 class PreallocatedLayer(DynamicLayer):  # type: ignore[misc,no-untyped-call,unused-ignore]
     """Cache layer that is written in place; transformers' growing one copies all it holds for every token.
 

@@ -25,7 +25,6 @@ from pytest_kbrel.models.hf.lm_head import (
 )
 from pytest_kbrel.models.hf.prefix_tree import (
     Layers,
-    PrefixCache,
     Row,
     TokenSequence,
     cache_of,
@@ -65,7 +64,6 @@ class Scorer:
         self._longest, self._shares = longest, shares
         self.trouble = ""
         self.refused: list[str] = []
-        self._prefix_cache = PrefixCache(partial(feed_prefix, model))
         # A mask of one's own replaces a sliding window; within the window there is nothing to replace.
         self._window = window_of(model.config)
 
@@ -116,7 +114,7 @@ class Scorer:
         for group in group_by_prefix(sequences_of(pairs), row_length, pays):
             before = len(group.prefix)
             try:
-                prefix = self._prefix_cache.layers(group.prefix)
+                prefix = feed_prefix(self._model, group.prefix)
             except Exception as error:
                 self.trouble = self.trouble or describe_error(error)
                 continue
