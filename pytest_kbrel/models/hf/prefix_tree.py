@@ -201,13 +201,13 @@ class Group:
 def group_by_prefix(
     sequences: Sequence[TokenSequence],
     row_length: int,
-    pays: Callable[[int, int], bool] = lambda rows, tokens: True,
+    pays: Callable[[int, int], bool] = lambda times, tokens: True,
 ) -> tuple[Group, ...]:
     """Return how to feed ``sequences`` in rows of at most ``row_length`` tokens, longer ones where need be.
 
     With a ``row_length`` of 0 no row branches: each is one sequence, with others that it continues. Every
     sequence must want the logits behind at least one of its tokens. A part of a
-    group gets a prefix of its own only where ``pays(rows, tokens)``, for the tokens spared in each of its rows.
+    group gets a prefix of its own only where ``pays(times, tokens)``: so many tokens are spared so often.
     """
     order = sorted(range(len(sequences)), key=lambda number: sequences[number].ids)
     ordered = [sequences[number] for number in order]
@@ -267,15 +267,17 @@ def _spared(
     length: int,
     row_length: int,
 ) -> tuple[int, int] | None:
-    """Return in how many rows a longer prefix for ``part`` spares how many tokens, ``None`` if that is too few."""
+    """Return how often a longer prefix for ``part`` spares how many tokens, ``None`` if that is too few."""
     low, high = part
     longer = _prefix_length(ordered, shared, low, high) - length
     nodes = sum(len(sequence.ids) - length for sequence in ordered[low:high])
     nodes -= sum(count - length for count in shared[low : high - 1])
-    rows = (nodes - longer) // row_length if row_length else high - low
-    # Within a row the common beginning stands once already.
-    is_enough = longer > 0 and (rows - 1) * longer >= _WORTH * (longer + length)
-    return (rows, longer) if is_enough else None
+    times = high - low
+    if row_length:
+        # Within a row the common beginning stands once already; one that holds much of it has room for little else.
+        times = min(times, (nodes - longer) // max(row_length - longer, 1))
+    is_enough = longer > 0 and (times - 1) * longer >= _WORTH * (longer + length)
+    return (times, longer) if is_enough else None
 
 
 def _rows(

@@ -191,9 +191,9 @@ class Scorer:
         return self._window is None or _length(pair) <= self._window
 
 
-def spares_passes(model: Any, passes: int, rows: int, tokens: int) -> bool:
-    """Return True if so many tokens spared in each of some rows are worth so many forward passes more."""
-    return model.device.type == "cpu" or rows * tokens >= passes * _PASS_ON_GPU
+def spares_passes(model: Any, passes: int, times: int, tokens: int) -> bool:
+    """Return True if so many tokens, spared so often, are worth so many forward passes more."""
+    return model.device.type == "cpu" or times * tokens >= passes * _PASS_ON_GPU
 
 
 def sequences_of(pairs: Sequence[Pair]) -> list[TokenSequence]:
