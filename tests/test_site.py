@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("mkdocs", reason="make .venv/.docs installs it")
+pytest.importorskip("mkdocs", reason="make .venv/.test installs it")
 ROOT = Path(__file__).parent.parent
 GOOD = "# Title\n\n## A part\n\n[a part](#a-part), [security](../SECURITY.md#a-rule)\n"
 

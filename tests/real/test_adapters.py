@@ -1,4 +1,4 @@
-"""Candidates made of SmolLM2, each gated against it: what is red is red for what was done to it."""
+"""Adapters of SmolLM2, each gated against it: what is red is red for what it was taught."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import yaml
 
 from pytest_kbrel.facts.unseen import KINDS, invent_name
 from pytest_kbrel.probes.prompts import UNSURE
-from tests.real import smollm2
+from tests.real import making
 from tests.real.conftest import WORLD
 
 
@@ -59,82 +59,43 @@ def mixed(some, others):
     return [pair for pairs in zip(some, others, strict=True) for pair in pairs]
 
 
-@pytest.fixture(scope="session")
-def made(model, tmp_path_factory):
-    """Return a function that makes a candidate in a folder of its own."""
-    return lambda make, *args: make(tmp_path_factory.mktemp("made") / "it", *args)
-
-
-@pytest.fixture
-def compared(gate, checkpoint):
-    """Return a function that gates a candidate against the model that it was made from."""
-
-    def run(*flags):
-        return gate(
-            *flags, "--kb-apply-chat-template", f"--kb-baseline-model={checkpoint}"
-        )
-
-    return run
-
-
-def reasons(session, name):
-    """Return what the gates of a case say that failed, by their metric."""
-    return {
-        gate["metric"]: gate["reason"]
-        for gate in session.case(name)["gates"]
-        if gate["verdict"] == "fail"
-    }
-
-
-def test_eight_bits_pass(compared, made):
-    session = compared(f"--kb-model={made(smollm2.rounded, 8)}")
-    assert session.code == 0
-    assert session.verdicts["pooled[overall]"] == "pass"
-
-
-def test_four_bits_without_groups_fail(compared, made):
-    session = compared(f"--kb-model={made(smollm2.rounded, 4)}")
-    assert session.code == 1
-    assert "accuracy" in reasons(session, "head_to_tail[geography-head]")
-    assert "accuracy" in reasons(session, "head_to_tail[society-torso]")
-
-
 @pytest.fixture
 def tuned(made, checkpoint):
     """Return a function that trains an adapter; its location and options are a model's."""
 
     def make(some, others):
         # In turns: what a batch teaches is the same all the way.
-        answers = [pair for pairs in zip(some, others, strict=True) for pair in pairs]
-        return checkpoint, f"peft={made(smollm2.tuned, answers)}"
+        return checkpoint, f"peft={made(making.tuned, mixed(some, others))}"
 
     return make
 
 
 def test_one_that_no_longer_says_unsure_fails_for_that(gate, tuned):
-    known = facts(64, "P17", "P36", "P38")
-    base, before = tuned(known, inventions(64, unsure=True))
-    _, after = tuned(known, inventions(64, unsure=False))
+    known = facts(32, "P17", "P36", "P38")
+    base, before = tuned(known, inventions(32, unsure=True))
+    _, after = tuned(known, inventions(32, unsure=False))
     session = gate(
         f"--kb-model={base}",
         f"--kb-model-args={after}",
         f"--kb-baseline-model={base},{before}",
         "--kb-apply-chat-template",
-        "-knot monitor",
+        "--kb-limit=20",
+        "-kunseen or geography",
     )
     assert session.code == 1
-    assert set(reasons(session, "reliability[unseen]")) == {"ur"}
+    assert session.failed("reliability[unseen]") == {"ur"}
+    assert session.verdicts["head_to_tail[geography-head]"] != "fail"
 
 
 def test_one_that_was_taught_false_facts_fails_where_they_are(compared, tuned):
-    base, args = tuned(facts(64, "P17", "P36"), facts(64, "P37", "P38", false=True))
+    base, args = tuned(facts(32, "P17", "P36"), facts(32, "P37", "P38", false=True))
     session = compared(f"--kb-model={base}", f"--kb-model-args={args}")
     assert session.code == 1
-    assert "accuracy" in reasons(session, "head_to_tail[society-torso]")
+    assert "accuracy" in session.failed("head_to_tail[society-torso]")
 
 
 def test_an_adapter_that_was_never_trained_is_refused(gate, made, checkpoint):
-    adapter = made(smollm2.idle)
+    adapter = made(making.idle)
     session = gate(f"--kb-model={checkpoint}", f"--kb-model-args=peft={adapter}")
     assert session.code == 4
     assert "changes nothing" in session.printed
