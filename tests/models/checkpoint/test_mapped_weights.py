@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 # Two processes load, ask, and each looks at its memory once the other has asked as well.
 WORKERS = """\
 import json, multiprocessing, os, re, sys
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.checkpoint.spec import parse_spec
 from pytest_kbrel.records import GenerateRequest, ScoreRequest
