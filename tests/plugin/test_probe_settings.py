@@ -70,7 +70,8 @@ def test_examples_by_a_local_encoder(pytester, mini_suite):
     pytest.importorskip("sentence_transformers")
     path = mini_suite(suite(TWO_UNSURE, "  retrieval: encoder\n"))
     make_encoder(path.parent / "encoder")
-    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=4)
+    # Not in this process, where parts of the package may be loaded already.
+    pytester.runpytest_subprocess(MODEL, "suites").assert_outcomes(passed=4)
     by_encoder = prompts(pytester.path, "unseen-four-shot-2")
     assert all(prompt.count("Question:") == 5 for prompt in by_encoder)
     mini_suite(suite(TWO_UNSURE))
