@@ -5,8 +5,6 @@ from __future__ import annotations
 import doctest
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,29 +23,20 @@ def without_times(text: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_runs_of_the_page_print_what_it_shows(tmp_path):
+def test_the_runs_of_the_page_print_what_it_shows(pytester, monkeypatch):
     assert [name for name, _ in FILES] == ["questions.jsonl", "capitals.kb.yaml"]
     assert len(RUNS) == len(EXIT_CODES)
     for name, text in FILES:
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    environment = {
-        key: value
-        for key, value in os.environ.items()
+        (pytester.path / name).write_text(text, encoding="utf-8")
+    for name in os.environ:
         # Where CI is set, pytest's summary repeats each failure whole.
-        if key != "CI" and not key.startswith(("KB_", "PYTEST"))
-    }
+        if name in ("CI", "PYTEST_ADDOPTS") or name.startswith("KB_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "80")
     for (arguments, shown), exit_code in zip(RUNS, EXIT_CODES, strict=True):
-        command = [sys.executable, "-m", "pytest", *arguments.split()]
-        result = subprocess.run(
-            command,
-            cwd=tmp_path,
-            env={**environment, "COLUMNS": "80", "NO_COLOR": "1"},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert result.returncode == exit_code, result.stdout + result.stderr
-        printed = without_times(result.stdout)
+        result = pytester.runpytest(*arguments.split())
+        assert result.ret == exit_code
+        printed = without_times(result.stdout.str())
         # A line of "..." stands for any lines.
         wanted = without_times(shown)
         assert doctest.OutputChecker().check_output(

@@ -49,7 +49,7 @@ class Database:
             try:
                 if self._file is None:
                     self._file = self._opened()
-            except (sqlite3.Error, OSError) as error:
+            except (sqlite3.Error, OSError, UnicodeError) as error:
                 raise self.error(f"{self._trouble}: {error}") from None
             try:
                 yield self._file

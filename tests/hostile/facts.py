@@ -150,10 +150,6 @@ ROWS = [
         of_format(name, "bytes of nothing known", bytes(range(256)) * 40)
         for name in FORMATS
     ),
-    *(
-        of_format(name, "100,000 levels of lists", "[" * 100_000 + "\n")
-        for name in FORMATS
-    ),
     Row(
         "a relation that calls Python",
         {

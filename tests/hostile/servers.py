@@ -119,14 +119,6 @@ ROWS = [
     ),
     Served("the question back", say=lambda text: text),
     Served("a log command of GitHub", say=lambda text: "::error::x"),
-    Served(
-        "a log command of Azure",
-        say=lambda text: "##vso[task.complete result=Succeeded;]",
-    ),
-    Served(
-        "a log command of TeamCity",
-        say=lambda text: "##teamcity[buildStatus status='SUCCESS']",
-    ),
     Served("markup", say=lambda text: "<script>alert(1)</script>"),
 ]
 

@@ -47,6 +47,13 @@ def flipped(path: Path) -> None:
     file.write_bytes(bytes(content))
 
 
+def misnamed(path: Path) -> None:
+    """Break the statement of a table whose name is no text: SQLite says both."""
+    file = path / "answers.sqlite"
+    content = file.read_bytes().replace(b"tableanswers", b"table\xd3nswers")
+    file.write_bytes(content.replace(b"CREATE TABLE answers", b"CREATE TABLX answers"))
+
+
 def fifo(path: Path) -> None:
     (path / "answers.sqlite").unlink()
     os.mkfifo(path / "answers.sqlite")
@@ -59,6 +66,7 @@ ROWS = [
     ),
     damaged_store("a store that is cut off", cut),
     damaged_store("a store with flipped bytes", flipped),
+    damaged_store("a store of a table without a name", misnamed, "answers.sqlite"),
     damaged_store(
         "a store of a later version", sql("pragma user_version = 99"), "answers.sqlite"
     ),

@@ -85,7 +85,7 @@ from pytest_kbrel.records import Scored, ScoreRequest
 parts = load_checkpoint(parse_spec(sys.argv[1], device="cpu"))
 asked = [
     ScoreRequest(prompt=f"Paris {n} " + "is the capital of France. " * 12, continuation=" Paris")
-    for n in range(1200)
+    for n in range(400)
 ]
 model = HfModel(parts, shares=False, budget=2**20)
 model.score(asked[:2])

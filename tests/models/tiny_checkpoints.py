@@ -34,7 +34,6 @@ _SMALL = {
     "num_key_value_heads": 2,
     "max_position_embeddings": 256,
 }
-_HEADS = {**_SMALL, "num_key_value_heads": 4}
 _WINDOW = {**_SMALL, "sliding_window": 16, "head_dim": 8}
 _GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256, **_ONE_END}
 _T5 = {
@@ -55,19 +54,14 @@ def _plain(config_class, around, **options):
     return lambda: config_class(**options), around
 
 
-# name: (how its config is made, which special tokens its tokenizer puts around a text)
+# name: (how its config is made, which special tokens its tokenizer puts around a text). One of each kind:
+# experts and a window, windows in some layers, positions that are learned, counted from the mask, or a
+# bias (bloom), states in place of a cache.
 CAUSAL = {
     "llama": _plain(tf.LlamaConfig, "bos", **_SMALL),
-    "mistral": _plain(tf.MistralConfig, "bos", **_WINDOW),
-    "qwen2": _plain(tf.Qwen2Config, "", **_SMALL),
-    "qwen3": _plain(tf.Qwen3Config, "", head_dim=8, **_SMALL),
-    "gemma": _plain(tf.GemmaConfig, "bos", head_dim=8, **_SMALL),
-    "gemma2": _plain(tf.Gemma2Config, "bos", query_pre_attn_scalar=8, **_WINDOW),
+    "mixtral": _plain(tf.MixtralConfig, "bos", num_local_experts=4, **_WINDOW),
     "gemma3": _plain(tf.Gemma3TextConfig, "bos", query_pre_attn_scalar=8, **_WINDOW),
-    "phi": _plain(tf.PhiConfig, "", **_HEADS),
-    "phi3": _plain(tf.Phi3Config, "bos", **_SMALL),
     "gpt2": _plain(tf.GPT2Config, "", vocab_size=VOCABULARY, **_GPT2),
-    "gpt_neox": _plain(tf.GPTNeoXConfig, "", **_HEADS),
     "opt": _plain(
         tf.OPTConfig,
         "bos",
@@ -78,8 +72,6 @@ CAUSAL = {
         **_ENDS,
     ),
     "bloom": _plain(tf.BloomConfig, "", n_head=4, **_BASE, **_ENDS),
-    "falcon": _plain(tf.FalconConfig, "", **_ATTENTION, **_ONE_END),
-    "falcon-alibi": _plain(tf.FalconConfig, "", alibi=True, **_ATTENTION, **_ONE_END),
     "rwkv": _plain(
         tf.RwkvConfig,
         "",
@@ -94,13 +86,6 @@ CAUSAL = {
 }
 ENCODER_DECODER = {
     "t5": _plain(tf.T5Config, "eos", **_T5),
-    "flan-t5": _plain(
-        tf.T5Config,
-        "eos",
-        feed_forward_proj="gated-gelu",
-        tie_word_embeddings=False,
-        **_T5,
-    ),
     "bart": _plain(tf.BartConfig, "bos eos", **_BART),
 }
 ALL = {**CAUSAL, **ENCODER_DECODER}

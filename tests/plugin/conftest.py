@@ -244,19 +244,3 @@ def judge(openai_server):
         "--kb-judge=openai/judge",
         f"--kb-judge-args=base_url={openai_server.base_url}",
     )
-
-
-@pytest.fixture(params=[pytest.param((), id="serial"), pytest.param(("-n2",), id="n2")])
-def distribution_args(request):
-    """Run a test about distribution serially and over two workers."""
-    return request.param
-
-
-# Over two workers, each of which starts Python and pytest anew.
-SLOW_N2 = pytest.param(("-n2",), id="n2", marks=pytest.mark.slow)
-
-
-@pytest.fixture(params=[pytest.param((), id="serial"), SLOW_N2])
-def plugin_args(request):
-    """Run a test about something else serially, and among the slow tests over two workers as well."""
-    return request.param

@@ -93,7 +93,10 @@ def noting(store, case, unit):
                 file.write(f"{case.partition('::')[2]} {unit.first} {unit.size} {worker}\\n")
         yield is_mine
 
-real, units.claim = units.claim, noting
+def pytest_configure(config):
+    global real
+    if hasattr(config, "workerinput"):
+        real, units.claim = units.claim, noting
 """
 
 
@@ -122,9 +125,9 @@ def test_the_run_is_the_serial_one(pytester, large_suite, report):
     large_suite()
     pytester.makeconftest(NOTED)
     flags = (MODEL, "suites", "-v")
-    serial = pytester.runpytest_subprocess(*flags, "--kb-use-cache=serial")
+    serial = pytester.runpytest(*flags, "--kb-use-cache=serial")
     one = files(pytester, report)
-    split = pytester.runpytest_subprocess(*flags, "-n2", "--junitxml=two.xml")
+    split = pytester.runpytest(*flags, "-n2", "--junitxml=two.xml")
     assert files(pytester, report) == one
     assert (split.ret, outcomes(split)) == (serial.ret, outcomes(serial))
     # Every fact is in one unit, and both workers had some.
@@ -195,8 +198,6 @@ def noting(method):
         return method(self, requests)
     return noted
 
-ScriptedModel.generate = noting(ScriptedModel.generate)
-ScriptedModel.score = noting(ScriptedModel.score)
 claim, put = CaseAsker._claim, Store.put
 
 def claiming(self, *arguments):
@@ -214,7 +215,11 @@ def killing(self, answers, *arguments, **more):
                 return
         os.kill(os.getpid(), signal.SIGKILL)
 
-CaseAsker._claim, Store.put = claiming, killing
+def pytest_configure(config):
+    if hasattr(config, "workerinput"):
+        ScriptedModel.generate = noting(ScriptedModel.generate)
+        ScriptedModel.score = noting(ScriptedModel.score)
+        CaseAsker._claim, Store.put = claiming, killing
 """
 
 
@@ -225,7 +230,7 @@ def test_what_a_killed_worker_was_told_is_not_put_to_the_model_again(
     assert pytester.runpytest(MODEL, "suites", "--kb-use-cache=serial").ret == 0
     one = files(pytester, report)
     pytester.makeconftest(f"ONCE = True\n{KILLED}")
-    split = pytester.runpytest_subprocess(MODEL, "suites", "-n2", "--junitxml=two.xml")
+    split = pytester.runpytest(MODEL, "suites", "-n2", "--junitxml=two.xml")
     assert (pytester.path / "died").exists()
     assert len(list(ET.parse(pytester.path / "two.xml").iter("testcase"))) == 1
     assert split.ret == 0, split.stdout.str()
@@ -239,7 +244,7 @@ def test_a_case_fails_at_whose_units_workers_die(pytester, large_suite, report):
     large_suite(ONE)
     pytester.makeconftest(f"ONCE = False\n{KILLED}")
     flags = (MODEL, "suites", "-n2", "--max-worker-restart=40")
-    result = pytester.runpytest_subprocess(*flags)
+    result = pytester.runpytest(*flags)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert "2 workers died while they asked facts 1 to " in one_line(result)
     assert outcomes(result)["failed"] == 1
@@ -267,17 +272,14 @@ def test_beside_ordinary_tests_and_at_the_first_failure(pytester, large_suite, c
     large_suite(ONE)
     pytester.makeconftest(NOTED)
     pytester.makepyfile(test_plain=PLAIN)
-    result = pytester.runpytest_subprocess(MODEL, "-n2")
+    result = pytester.runpytest(MODEL, "-n2")
     assert outcomes(result) == {"passed": 8, "failed": 1}
     assert cases()[ITEM]["verdict"] == "pass"
     assert list(units(pytester)) == [ITEM]
     # Once for each worker, and once more where the item came in between.
     assert len((pytester.path / "costly").read_text()) <= 4
     (pytester.path / "units").unlink()
-    assert (
-        pytester.runpytest_subprocess(MODEL, "-n2", "-x", "--kb-use-cache=another").ret
-        != 0
-    )
+    assert pytester.runpytest(MODEL, "-n2", "-x", "--kb-use-cache=another").ret != 0
     assert units(pytester) == {}
 
 

@@ -59,8 +59,8 @@ def is_refused(result):
 @pytest.mark.parametrize(
     "flags", [("-k", "unseen"), ("--deselect", ONE)], ids=["k", "deselect"]
 )
-def test_no_selected_part_is_blessed(pytester, older, flags, plugin_args):
-    assert is_refused(pytester.runpytest(*BLESS, *flags, *plugin_args))
+def test_no_selected_part_is_blessed(pytester, older, flags):
+    assert is_refused(pytester.runpytest(*BLESS, *flags))
     assert older()
 
 

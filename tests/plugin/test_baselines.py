@@ -26,11 +26,9 @@ def blessed(pytester, mini_suite):
 
 
 def test_a_worse_candidate_fails_and_its_report_names_the_lost_facts(
-    pytester, blessed, report, plugin_args
+    pytester, blessed, report
 ):
-    result = pytester.runpytest(
-        OVERCONFIDENT, "suites", "--kb-baseline=prod", *plugin_args
-    )
+    result = pytester.runpytest(OVERCONFIDENT, "suites", "--kb-baseline=prod")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     verdicts = {case["slice"]: case["verdict"] for case in report()["cases"]}
     assert verdicts["unseen-zero-shot"] == "fail"
@@ -106,13 +104,13 @@ def judged(actual):
 
 
 def test_a_baseline_model_decides_as_a_blessed_run_of_the_same_model(
-    pytester, mini_suite, report, plugin_args
+    pytester, mini_suite, report
 ):
     mini_suite(RECOVERY)
     assert pytester.runpytest(MODEL, "suites", "--kb-baseline-update=prod").ret == 0
     blessed = pytester.runpytest(*CANDIDATE, "--kb-baseline=prod")
     apart = report()
-    result = pytester.runpytest(*IN_SESSION, *plugin_args)
+    result = pytester.runpytest(*IN_SESSION)
     result.stdout.fnmatch_lines(["*baseline model scripted/knows.jsonl*"])
     together = report()
     assert result.ret == blessed.ret

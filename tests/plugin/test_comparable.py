@@ -81,30 +81,34 @@ def test_another_seed_draws_other_questions(bless, refused, blessed, flags, type
 
 
 @pytest.mark.parametrize(
-    ("model", "words", "typed"),
+    ("model", "words", "typed", "more"),
     [
         (
             {"chat_template": True},
             "chat_template (False and True)",
             "type --kb-apply-chat-template,",
+            (),
         ),
         (
             {"scoring_version": 1},
             "scoring_version (",
             "type --kb-model=scripted/knows.jsonl --kb-baseline-update=prod to bless",
+            (),
         ),
-        (
+        pytest.param(
             {"decoding": "temperature 0, seed 4"},
             "decoding ('greedy' and 'temperature 0, seed 4')",
             "type --kb-model-args=seed=4,",
+            ("-n2",),
+            marks=pytest.mark.slow,
         ),
     ],
 )
 def test_what_models_must_share_is_named_with_its_flag(
-    bless, refused, distribution_args, model, words, typed
+    bless, refused, model, words, typed, more
 ):
     bless(**model)
-    said = refused(*distribution_args)
+    said = refused(*more)
     assert f"candidate and baseline differ in {words}" in said
     assert typed in said
 

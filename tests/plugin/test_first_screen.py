@@ -139,13 +139,14 @@ def test_a_first_baseline_is_called_so(pytester, mini_suite, blessed):
     assert "\nPASSED: 5 passed" in again
 
 
+@pytest.mark.slow
 def test_workers_and_a_pipe_without_colours_change_nothing(
-    pytester, blessed, monkeypatch, plugin_args
+    pytester, blessed, monkeypatch
 ):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    result = pytester.runpytest_subprocess(*ARGS, *plugin_args)
+    result = pytester.runpytest_subprocess(*ARGS, "-n2")
     assert "\x1b" not in result.stdout.str()
     assert screen(result.outlines) == SCREENS[80]
 

@@ -49,10 +49,10 @@ def gate(pytester, mini_suite, openai_server, monkeypatch):
 
 
 def test_a_test_that_came_to_no_result_is_an_invalid_case(
-    pytester, report, openai_server, gate, plugin_args
+    pytester, report, openai_server, gate
 ):
     openai_server.inject(*[Fault()] * 6, *[DENIED] * 40)
-    result = pytester.runpytest(*gate, *plugin_args)
+    result = pytester.runpytest(*gate)
     assert result.ret == 1
     actual = report()
     jsonschema.validate(actual, schema())
@@ -249,7 +249,7 @@ def test_a_failed_request_is_named_and_is_no_failed_assertion(
 
 
 def test_a_failed_assertion_is_a_failed_case_with_what_it_says(
-    pytester, mini_suite, report, plugin_args
+    pytester, mini_suite, report
 ):
     mini_suite()
     pytester.makepyfile(
@@ -261,7 +261,7 @@ def test_a_failed_assertion_is_a_failed_case_with_what_it_says(
             raise OSError("no disk")
         """
     )
-    result = pytester.runpytest(MODEL, "test_it.py", *plugin_args)
+    result = pytester.runpytest(MODEL, "test_it.py")
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(["FAILED *test_bare", "*assert 'Oslo' == 'Bergen'"])
     verdicts = {case["slice"]: case["verdict"] for case in report()["cases"]}
@@ -269,11 +269,11 @@ def test_a_failed_assertion_is_a_failed_case_with_what_it_says(
 
 
 def test_a_metric_of_ones_own_has_interval_gates_and_place_in_the_reports(
-    pytester, mini_suite, cases, responses, plugin_args
+    pytester, mini_suite, cases, responses
 ):
     mini_suite()
     pytester.makepyfile(test_it=OWN)
-    flags = ("test_it.py", *plugin_args, "--junitxml=j.xml")
+    flags = ("test_it.py", "--junitxml=j.xml")
     pytester.runpytest(MODEL, *flags).assert_outcomes(passed=1)
     case = cases()["test_brief[right]"]
     figure = case["metrics"]["right"]

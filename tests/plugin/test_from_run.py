@@ -63,19 +63,16 @@ def verdicts(report):
 
 
 def test_a_recorded_run_decided_again_is_the_same(
-    pytester, mini_suite, report, gate, again, openai_server, judge, plugin_args
+    pytester, mini_suite, report, gate, again, openai_server, judge
 ):
     mini_suite(ALL, facts_file(RENAMED))
     gate("--kb-baseline-update=old", *judge)
-    assert (
-        gate("--kb-baseline=old", *judge, *plugin_args).ret
-        == gate("--kb-baseline=old", *judge).ret
-    )
+    gate("--kb-baseline=old", *judge)
     before, calls = report("run"), len(openai_server.calls)
     assert before["helpers"]
     assert calls
     openai_server.say = lambda text: "incorrect"
-    result = again("--kb-baseline=old", *plugin_args)
+    result = again("--kb-baseline=old")
     result.stdout.fnmatch_lines(
         [
             "kbrel: deciding again over run (model scripted/knows.jsonl, judge openai/judge, baseline old); "
@@ -95,13 +92,11 @@ def test_a_recorded_run_decided_again_is_the_same(
     assert not (pytester.path / ".kbrel-cache").exists()
 
 
-def test_other_gates_other_verdicts(
-    pytester, mini_suite, report, gate, again, plugin_args
-):
+def test_other_gates_other_verdicts(pytester, mini_suite, report, gate, again):
     mini_suite(ALL)
     assert gate().ret == 0
     mini_suite(ALL.replace("{accuracy: {min: 0.3}}", "{accuracy: {max: 0.5}}"))
-    assert again(*plugin_args).ret == pytest.ExitCode.TESTS_FAILED
+    assert again().ret == pytest.ExitCode.TESTS_FAILED
     before, after = verdicts(report("run")), verdicts(report())
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {
@@ -241,14 +236,12 @@ def test_a_line_that_is_broken_is_named_once_and_nothing_passes(
 
 
 def test_an_error_names_a_suite_that_asks_something_else_once(
-    pytester, mini_suite, report, gate, again, plugin_args
+    pytester, mini_suite, report, gate, again
 ):
     mini_suite(SUITE)
     gate("-k", "tail]")
     mini_suite(SUITE.replace("zero-shot", "few-shot"))
-    assert (
-        again("-k", "tail] or head]", *plugin_args).ret == pytest.ExitCode.TESTS_FAILED
-    )
+    assert again("-k", "tail] or head]").ret == pytest.ExitCode.TESTS_FAILED
     cases = {case["id"].partition("::")[2]: case for case in report()["cases"]}
     tail, head = (
         cases[f"head_to_tail[places-{bucket}]"] for bucket in ("tail", "head")

@@ -24,12 +24,10 @@ head_to_tail:
 
 
 def test_a_green_run_counts_aggregates_as_cases_and_writes_every_report(
-    pytester, mini_suite, report, distribution_args
+    pytester, mini_suite, report
 ):
     mini_suite()
-    result = pytester.runpytest(
-        *GATE, *distribution_args, "--junitxml=kbrel-report/junit.xml"
-    )
+    result = pytester.runpytest(*GATE, "--junitxml=kbrel-report/junit.xml")
     assert result.ret == pytest.ExitCode.OK
     # Six slices and three aggregates: one relation alone has no overall MONITOR.
     assert outcomes(result) == {"passed": 9}
@@ -69,9 +67,9 @@ def test_the_loop_of_the_documentation_takes_each_slice_once(
     assert sum("overall" in line for line in lines) == 3
 
 
-def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite, plugin_args):
+def test_a_failing_aggregate_makes_the_run_red(pytester, mini_suite):
     mini_suite(STRICT.replace("{max: 0.0}", "{max: 9.0}"))
-    result = pytester.runpytest(*GATE, *plugin_args, "--junitxml=j.xml")
+    result = pytester.runpytest(*GATE, "--junitxml=j.xml")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert outcomes(result) == {"passed": 5, "failed": 1}
     result.stdout.fnmatch_lines(["FAILED suites/mini.kb.yaml::head_to_tail?overall?*"])

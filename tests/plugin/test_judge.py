@@ -34,13 +34,13 @@ def accuracies(cases):
 
 
 def test_a_judge_decides_what_rules_do_not_find_equal(
-    pytester, mini_suite, report, exchanges, openai_server, judge, plugin_args, slices
+    pytester, mini_suite, report, exchanges, openai_server, judge, slices
 ):
     mini_suite(ONE, FACTS)
     openai_server.say = lambda text: "Correct."
     # Asked again, it is asked nothing.
     for reused in (0, len(RENAMED)):
-        assert gate(pytester, *judge, *plugin_args).ret == 0
+        assert gate(pytester, *judge).ret == 0
         assert len(openai_server.calls) == len(exchanges()) == len(RENAMED)
         assert accuracies(slices()) == [1.0, 1.0, 1.0]
         assert [helper["spec"] for helper in report()["helpers"]] == ["openai/judge"]

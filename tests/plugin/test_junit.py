@@ -14,13 +14,9 @@ def suite_of(path):
     return suite
 
 
-def test_a_session_writes_what_jenkins_and_gitlab_read(
-    pytester, mini_suite, report, plugin_args
-):
+def test_a_session_writes_what_jenkins_and_gitlab_read(pytester, mini_suite, report):
     mini_suite(FAILING)
-    result = pytester.runpytest(
-        OVERCONFIDENT, "suites", *plugin_args, "--junitxml=j.xml"
-    )
+    result = pytester.runpytest(OVERCONFIDENT, "suites", "--junitxml=j.xml")
     assert outcomes(result)["failed"] > 0
     assert junit_errors(pytester.path / "j.xml") == []
     suite = suite_of(pytester.path / "j.xml")

@@ -128,10 +128,8 @@ def test_a_run_prints_and_writes_no_command_but_keeps_the_exact_text(
     assert "# #[knows]" in out.out
 
 
-def test_what_a_model_fails_by_is_printed_without_commands(
-    pytester, gate, report, plugin_args
-):
-    result = gate("fails.jsonl", *ALL, *plugin_args)
+def test_what_a_model_fails_by_is_printed_without_commands(pytester, gate, report):
+    result = gate("fails.jsonl", *ALL)
     assert report()["cases"][0]["verdict"] == "invalid"
     assert commands_in(printed(result)) == []
     for name in ("j.xml", "kbrel-report/summary.md"):

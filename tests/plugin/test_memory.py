@@ -74,7 +74,7 @@ def peak(pytester, monkeypatch):
 
 @pytest.mark.slow
 def test_what_is_held_of_a_fact_is_its_outcome_and_not_its_questions(peak):
-    few, many = CHUNK, 10 * CHUNK
+    few, many = CHUNK, 4 * CHUNK
     # The first run imports.
     peak(few)
     held = (peak(many) - peak(few)) / (many - few)

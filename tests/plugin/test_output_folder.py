@@ -12,7 +12,7 @@ import pytest
 from pytest_kbrel.plugin.output_folder import RunFolder, move_aside
 from pytest_kbrel.reports import REPORT_FILES
 from pytest_kbrel.store.run_store import RunStore
-from tests.plugin.conftest import GATE, ONE, SLOW_N2, start, wait_until
+from tests.plugin.conftest import GATE, ONE, start, wait_until
 
 LOSES = """
 import shutil
@@ -69,9 +69,8 @@ def test_a_run_takes_nothing_from_a_living_one(
     assert not (pytester.path / "kbrel-report" / ".parts").exists()
 
 
-@pytest.mark.parametrize("workers", [pytest.param((), id="serial"), SLOW_N2])
 def test_a_killed_runs_parts_are_cleared_away(
-    pytester, mini_suite, report, openai_server, gate, workers
+    pytester, mini_suite, report, openai_server, gate
 ):
     mini_suite(ONE)
     calls_to, ended = openai_server.calls_to, threading.Event()
@@ -82,7 +81,7 @@ def test_a_killed_runs_parts_are_cleared_away(
         return f"city {len(text)}"
 
     openai_server.say = say
-    killed = start(pytester, *gate, *workers)
+    killed = start(pytester, *gate, "-n2")
     parts = pytester.path / "kbrel-report" / ".parts"
     wait_until(lambda: any(parts.glob("*/run.sqlite")))
     os.killpg(killed.pid, signal.SIGKILL)
@@ -94,15 +93,13 @@ def test_a_killed_runs_parts_are_cleared_away(
     assert not (pytester.path / "kbrel-report" / ".parts").exists()
 
 
-@pytest.mark.parametrize(
-    "bless", [(), ("--kb-baseline-update=lost",)], ids=["gate", "bless"]
-)
 def test_lost_responses_are_no_pass_and_are_not_blessed(
-    pytester, mini_suite, report, gate, bless
+    pytester, mini_suite, report, gate
 ):
     mini_suite(ONE)
     pytester.makeconftest(LOSES)
-    assert pytester.runpytest(*gate, *bless).ret == pytest.ExitCode.TESTS_FAILED
+    result = pytester.runpytest(*gate, "--kb-baseline-update=lost")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
     actual = report()
     assert actual["summary"]["verdict"] == "invalid"
     assert (actual["complete"], actual["exit_status"]) == (False, 1)
@@ -111,13 +108,12 @@ def test_lost_responses_are_no_pass_and_are_not_blessed(
     assert not (pytester.path / "baselines" / "lost").exists()
 
 
-@pytest.mark.parametrize("workers", [pytest.param((), id="serial"), SLOW_N2])
 def test_half_a_surrogate_pair_from_a_server_ends_no_run(
-    pytester, mini_suite, report, openai_server, gate, workers
+    pytester, mini_suite, report, openai_server, gate
 ):
     mini_suite(ONE)
     openai_server.say = lambda text: "city \ud83d x"
-    result = pytester.runpytest(*gate, *workers)
+    result = pytester.runpytest(*gate, "-n2")
     assert result.ret == 0
     assert "INTERNALERROR" not in result.stdout.str()
     assert report()["complete"]

@@ -68,15 +68,14 @@ def test_a_model_writes_the_distractors(pytester, mini_suite, report):
 @pytest.mark.slow
 def test_examples_by_a_local_encoder(pytester, mini_suite):
     pytest.importorskip("sentence_transformers")
-    # Sessions in this process forget modules, and this one's parts cannot be loaded again.
-    run = pytester.runpytest_subprocess
     path = mini_suite(suite(TWO_UNSURE, "  retrieval: encoder\n"))
     make_encoder(path.parent / "encoder")
-    run(MODEL, "suites").assert_outcomes(passed=4)
+    # Not in this process, where parts of the package may be loaded already.
+    pytester.runpytest_subprocess(MODEL, "suites").assert_outcomes(passed=4)
     by_encoder = prompts(pytester.path, "unseen-four-shot-2")
     assert all(prompt.count("Question:") == 5 for prompt in by_encoder)
     mini_suite(suite(TWO_UNSURE))
-    run(MODEL, "suites").assert_outcomes(passed=4)
+    pytester.runpytest(MODEL, "suites").assert_outcomes(passed=4)
     assert prompts(pytester.path, "unseen-four-shot-2") != by_encoder
 
 

@@ -94,7 +94,7 @@ def visible(output):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("args", [(), ("-v",), ("-n2",)], ids=["dots", "verbose", "n2"])
+@pytest.mark.parametrize("args", [("-v",), ("-n2",)], ids=["verbose", "n2"])
 def test_a_terminal_shows_the_case_that_is_asked_and_keeps_no_trace_of_it(
     pytester, mini_suite, screen, args
 ):

@@ -28,9 +28,9 @@ def test_yaml_files_of_other_plugins_are_left_to_them(pytester, mini_suite):
     pytester.runpytest("other.yaml", MODEL).assert_outcomes(passed=1)
 
 
-def test_one_in_a_folder_is_warned_of_once(pytester, mini_suite, plugin_args):
+def test_one_in_a_folder_is_warned_of_once(pytester, mini_suite):
     mini_suite(GATED).with_name("other.kb.yml").write_text(GATED, "utf-8")
-    result = pytester.runpytest("suites", MODEL, *plugin_args)
+    result = pytester.runpytest("suites", MODEL)
     assert result.ret == 0
     lines = [line for line in result.outlines if "KbrelWarning" in line]
     assert [line.partition("Warning: ")[2] for line in lines] == [

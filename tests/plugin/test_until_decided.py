@@ -190,11 +190,11 @@ reliability:
 
 @pytest.mark.slow
 def test_a_session_stops_its_cases_says_so_and_is_decided_again_from_its_record(
-    pytester, mini_suite, report, slices, distribution_args
+    pytester, mini_suite, report, slices
 ):
     mini_suite(SUITE)
     pytester.runpytest(f"--kb-model={KNOWS}", "suites", "--kb-baseline-update=prod")
-    flags = ("suites", "--kb-baseline=prod", *distribution_args)
+    flags = ("suites", "--kb-baseline=prod")
     result = pytester.runpytest(OVERCONFIDENT, *flags, "--kb-until-decided", "-v")
     assert result.ret == 1
     cases = {case["slice"]: case for case in slices()}

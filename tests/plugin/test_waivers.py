@@ -34,9 +34,9 @@ def junit_case(name=TAIL):
     return next(case for case in cases if case.name == name)
 
 
-def test_a_waived_failure_is_an_expected_one(pytester, mini_suite, report, plugin_args):
+def test_a_waived_failure_is_an_expected_one(pytester, mini_suite, report):
     mini_suite(FAILING + SLICE)
-    result = pytester.runpytest(*GATE, "-rx", "--junitxml=j.xml", *plugin_args)
+    result = pytester.runpytest(*GATE, "-rx", "--junitxml=j.xml")
     assert result.ret == pytest.ExitCode.OK
     assert outcomes(result) == {"passed": 4, "xfailed": 1}
     result.stdout.fnmatch_lines([f"XFAIL *places-tail* - {SAID}"])

@@ -16,7 +16,7 @@ from pytest_kbrel.suites import load_suite
 from tests.function_model import answers_of
 from tests.metrics import value_of
 from tests.probes.script_oracle import Script, Told
-from tests.probes.trained_checkpoints import ENDINGS, ENDS, FRAMES, make_trained, taught
+from tests.probes.trained_checkpoints import ENDS, FRAMES, make_trained, taught
 
 
 @pytest.fixture(scope="session")
@@ -81,8 +81,9 @@ def agree(checkpoint: Path, facts: Told, folder: Path) -> Script:
     return script
 
 
-@pytest.mark.parametrize("endings", ENDINGS)
-@pytest.mark.parametrize("kind", ENDS)
+@pytest.mark.parametrize(
+    ("kind", "endings"), [("gpt2", "stopped"), ("qwen2", "mixed"), ("t5", "mixed")]
+)
 @pytest.mark.slow
 def test_the_published_variant_has_the_scripts_figures_whatever_the_model_and_its_answers_ends(
     kind, endings, trained, tmp_path

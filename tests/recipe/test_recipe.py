@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import random
+import shutil
 
 import pytest
 
@@ -131,45 +132,35 @@ def test_orthogonalised_matrices_have_singular_values_near_one(shape):
 
 
 @pytest.mark.slow
-def test_a_tiny_build_learns_and_repeats_to_the_byte(world, tmp_path):
-    every_tenth = (
-        (world / "facts.jsonl")
-        .read_text(encoding="utf-8")
-        .splitlines(keepends=True)[::10]
-    )
-    (tmp_path / "facts.jsonl").write_text("".join(every_tenth), encoding="utf-8")
-    reports = [
-        build_reference(
-            tmp_path / str(turn),
-            facts=tmp_path / "facts.jsonl",
-            relations=world / "relations.yaml",
-            documents=300,
-            seed=3,
-        )
-        for turn in range(2)
-    ]
-    assert reports[0].digests == reports[1].digests
-    assert len({digest for _, digest in reports[0].digests}) == 3
-    losses = reports[0].losses
-    assert all(math.isfinite(loss) for loss in losses)
-    assert losses[-1] < losses[0]
-    sums = [(tmp_path / str(turn) / "SHA256SUMS").read_text() for turn in range(2)]
-    assert sums[0] == sums[1]
-    assert "base/model.safetensors" in sums[0]
-
-
-@pytest.mark.slow
-def test_the_command_trains_checkpoints_that_load(tmp_path, capsys):
+def test_a_tiny_build_learns_repeats_to_the_byte_and_loads(
+    world, tmp_path, capsys, monkeypatch
+):
+    """Once by the command and once by its function."""
     from transformers import AutoModelForCausalLM
 
-    output = tmp_path / "out"
-    main(["--output", str(output), "--documents", "60"])
+    every_tenth = (world / "facts.jsonl").read_text("utf-8").splitlines(True)[::10]
+    (tmp_path / "facts.jsonl").write_text("".join(every_tenth), encoding="utf-8")
+    shutil.copy(world / "relations.yaml", tmp_path)
+    monkeypatch.setattr("recipe.__main__.WORLD", tmp_path)
+    command, function = tmp_path / "command", tmp_path / "function"
+    main(["--output", str(command), "--documents", "150", "--seed", "3"])
     printed = capsys.readouterr().out
-    sums = (output / "SHA256SUMS").read_text(encoding="utf-8")
-    for name in ("base", "overconfident", "gullible"):
-        assert f"{name}/model.safetensors" in printed
+    report = build_reference(
+        function,
+        facts=tmp_path / "facts.jsonl",
+        relations=tmp_path / "relations.yaml",
+        documents=150,
+        seed=3,
+    )
+    assert len({digest for _, digest in report.digests}) == 3
+    assert all(math.isfinite(loss) for loss in report.losses)
+    assert report.losses[-1] < report.losses[0]
+    sums = (function / "SHA256SUMS").read_text(encoding="utf-8")
+    assert (command / "SHA256SUMS").read_text(encoding="utf-8") == sums
+    for name, digest in report.digests:
+        assert f"{digest}  {name}/model.safetensors" in printed
         assert f"{name}/model.safetensors" in sums
-        AutoModelForCausalLM.from_pretrained(output / name)
+        AutoModelForCausalLM.from_pretrained(command / name)
 
 
 def test_the_command_writes_into_no_folder_that_is_there(tmp_path, capsys):

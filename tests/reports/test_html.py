@@ -92,14 +92,13 @@ def test_a_browser_is_told_to_fetch_nothing_and_to_run_the_pages_own_script(empt
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [500, 3000])
-def test_a_large_page_is_cut_and_says_how_much(count):
+def test_a_large_page_is_cut_and_says_how_much():
+    count = 1000
     text = report_html(many(count))
     assert len(text.encode("utf-8")) < LARGEST
     assert Page(text).open == []
-    left = re.findall(r"(\d+) more slices? in report.json", text)
-    shown = text.count('<tbody class="case"')
-    assert shown == 500 if count == 500 else shown + int(left[0]) == count
+    left, *_ = re.findall(r"(\d+) more slices? in report.json", text)
+    assert text.count('<tbody class="case"') == count - int(left) >= 500
 
 
 def test_lists_that_are_cut_say_how_many_are_left_out():

@@ -45,7 +45,7 @@ ASKED = [
     *(pytest.param(("vllm", kind), id=f"vllm-{kind}") for kind in WIDE),
     *(
         pytest.param(("fake vllm", kind), id=f"fake-vllm-{kind}")
-        for kind in ("llama", "qwen2", "gpt2")
+        for kind in ("llama", "gpt2")
     ),
 ]
 

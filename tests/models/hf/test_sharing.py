@@ -119,12 +119,8 @@ def in_bfloat16(kind, logit):
     heads = {"num_attention_heads": 8, "num_key_value_heads": 2}
     transformers_of = {
         "llama": lambda: transformers.LlamaConfig(**sizes, **heads),
-        "qwen3": lambda: transformers.Qwen3Config(**sizes, **heads, head_dim=16),
         "gemma3": lambda: transformers.Gemma3TextConfig(
             **sizes, **heads, head_dim=16, query_pre_attn_scalar=16
-        ),
-        "gpt2": lambda: transformers.GPT2Config(
-            vocab_size=2048, n_embd=128, n_layer=4, n_head=8
         ),
         "bloom": lambda: transformers.BloomConfig(
             vocab_size=2048, hidden_size=128, n_layer=4, n_head=8
@@ -155,8 +151,8 @@ def in_bfloat16(kind, logit):
     return model.to(torch.bfloat16)
 
 
-@pytest.mark.parametrize("logit", [5, 20, 85])
-@pytest.mark.parametrize("kind", ["llama", "qwen3", "gemma3", "gpt2", "bloom", "bart"])
+@pytest.mark.parametrize("logit", [5, 85])
+@pytest.mark.parametrize("kind", ["llama", "gemma3", "bloom", "bart"])
 def test_in_half_precision_rounding_does_not_decide(kind, logit, monkeypatch):
     model = in_bfloat16(kind, logit)
     scorer = Scorer(model, Batcher(4096), longest=None)
@@ -196,7 +192,7 @@ def test_what_does_not_fit_into_memory_is_cut_and_answered(model_of, monkeypatch
         return real(model, before, prefix, rows, pairs, packed=packed)
 
     monkeypatch.setattr(hf_scorer, "score_rows", tight)
-    pairs = pairs_of(contexts=120)
+    pairs = pairs_of(contexts=40)
     result = in_order(scorer.ready(pairs))
     assert max(sizes) > 300 >= sizes[-1]
     for pair, answer in zip(pairs, result, strict=True):

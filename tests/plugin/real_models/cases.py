@@ -11,8 +11,8 @@ _DECLINES = ("invalid", "fail", "fail", "pass")
 # Random weights now and then end an answer, and are then measured; they never pass.
 _NEVER = ("fail or invalid",) * 4
 
-_ELSE = "the right answer gets no probability behind the prompt that states it"
-_UNSCORED = "the model thinks before it answers, and its chat template has no form with a closed, empty thought"
+UNRELATED = "the right answer gets no probability behind the prompt that states it"
+UNSCORED = "the model thinks before it answers, and its chat template has no form with a closed, empty thought"
 _EMPTY = "answers are empty"
 _CUT = "answers are cut short"
 
@@ -50,29 +50,26 @@ class Gated:
         return (f"--kb-model=./{self.name}", *template, *args)
 
 
-_PLAIN = "qwen3 llama3 gemma3"
 _FRENCH = {"suite": "language: fr\n"}
-_SHORT = {"args": "max_thinking_tokens=64"}
+_SHORT = {"args": "max_thinking_tokens=24"}
 _OFF, _ON = ({"args": f"enable_thinking={is_on}"} for is_on in (False, True))
 _EACH = (
-    ("instruct", _PLAIN, _PASS, (), {}),
-    ("spaced", "llama3", _NOT_MONITOR, (_ELSE,), {}),
-    ("chatty", _PLAIN, _NOT_MONITOR, (_ELSE,), {}),
-    ("french", _PLAIN, _DECLINES, (), _FRENCH),
+    ("instruct", "llama3 gemma3", _PASS, (), {}),
+    ("spaced", "llama3", _NOT_MONITOR, (UNRELATED,), {}),
+    ("chatty", "qwen3", _NOT_MONITOR, (UNRELATED,), {}),
+    ("french", "gemma3", _DECLINES, (), _FRENCH),
     ("french", "llama3", _DECLINES, (), {}),
     ("thinker", "qwen3", _PASS, (), {}),
     ("thinker", "qwen3", _PASS, (), _OFF),
-    ("thinker", "deepseek-r1", _NOT_MONITOR, (_UNSCORED,), {}),
-    ("thinker", "llama3 gemma3", _NOT_MONITOR, (), {}),
-    ("thinker", "llama3", _NOT_MONITOR, (_UNSCORED,), _ON),
+    ("thinker", "deepseek-r1", _NOT_MONITOR, (UNSCORED,), {}),
+    ("thinker", "llama3", _NOT_MONITOR, (), {}),
+    ("thinker", "llama3", _NOT_MONITOR, (UNSCORED,), _ON),
     ("endless", "qwen3", _NOTHING, (_EMPTY, _CUT), _SHORT),
-    ("endless", "deepseek-r1", _NOTHING, (_EMPTY, _CUT, _UNSCORED), _SHORT),
+    ("endless", "deepseek-r1", _NOTHING, (_EMPTY, _CUT, UNSCORED), _SHORT),
     ("only-mark", "qwen3", _NOTHING, (_EMPTY,), {}),
-    ("only-mark", "deepseek-r1", _NOTHING, (_EMPTY, _UNSCORED), {}),
     ("base", RAW, _PASS, (), {}),
-    ("newline", RAW, _NOT_MONITOR, (_ELSE,), {}),
-    ("random", f"{_PLAIN} {RAW}", _NEVER, (), {}),
-    ("random", "deepseek-r1", _NEVER, (), _SHORT),
+    ("newline", RAW, _NOT_MONITOR, (UNRELATED,), {}),
+    ("random", f"qwen3 {RAW}", _NEVER, (), {}),
 )
 CASES = tuple(
     Gated(manner=manner, shape=shape, verdicts=verdicts, says=says, **more)

@@ -12,20 +12,18 @@ ENDS = {
     "gemma3": "<end_of_turn>",
     "deepseek-r1": "<|end|>",
 }
-_PLAIN = ("qwen3", "llama3", "gemma3")
-_THINKING = ("qwen3", "deepseek-r1")
 # The shapes of chat templates that models of a manner have; without one, prompts are texts to go on with.
 MANNERS = {
-    "instruct": _PLAIN,
+    "instruct": ("llama3", "gemma3"),
     "spaced": ("llama3",),
-    "chatty": _PLAIN,
-    "french": _PLAIN,
-    "thinker": (*_PLAIN, "deepseek-r1"),
-    "endless": _THINKING,
-    "only-mark": _THINKING,
+    "chatty": ("qwen3",),
+    "french": ("llama3", "gemma3"),
+    "thinker": ("qwen3", "llama3", "deepseek-r1"),
+    "endless": ("qwen3", "deepseek-r1"),
+    "only-mark": ("qwen3",),
     "base": (RAW,),
     "newline": (RAW,),
-    "random": (*_PLAIN, "deepseek-r1", RAW),
+    "random": ("qwen3", RAW),
 }
 
 

@@ -70,7 +70,10 @@ def test_the_way_is_told_in_every_report_and_as_a_difference(
     ]
     for way, folder in ((VLLM, "one"), (STEPS, "two")):
         result = pytester.runpytest(
-            *scoring(ROUTES[way]), f"--kb-output-path={folder}", "--kb-use-cache=off"
+            *scoring(ROUTES[way]),
+            f"--kb-output-path={folder}",
+            "--kb-use-cache=off",
+            "--kb-limit=3",
         )
         assert f"the server gives probabilities by {way}" in " ".join(
             result.stdout.str().split()

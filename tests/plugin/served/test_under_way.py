@@ -63,12 +63,10 @@ def held(pytester, server):
     assert not list((pytester.path / ".kbrel-cache").glob("run-*"))
 
 
-def test_a_session_that_asks_nothing_leaves_no_folder(
-    pytester, mini_suite, gate, plugin_args
-):
+def test_a_session_that_asks_nothing_leaves_no_folder(pytester, mini_suite, gate):
     mini_suite(ONE)
     pytester.makepyfile(test_other="def test_other():\n    pass\n", test_places=PYTHON)
-    others = [*gate[:2], "test_other.py", *plugin_args]
+    others = [*gate[:2], "test_other.py"]
     pytester.runpytest(*others).assert_outcomes(passed=1)
     pytester.runpytest(
         *others, "suites", "test_places.py", "-k", "test_other"
@@ -79,14 +77,10 @@ def test_a_session_that_asks_nothing_leaves_no_folder(
     assert not (pytester.path / ".kbrel-cache").exists()
 
 
-def test_a_run_of_tests_in_python_is_seen_to_go_on(
-    pytester, mini_suite, held, gate, plugin_args
-):
+def test_a_run_of_tests_in_python_is_seen_to_go_on(pytester, mini_suite, held, gate):
     mini_suite(ONE)
     pytester.makepyfile(test_places=PYTHON)
-    pytester.runpytest(*gate[:2], "test_places.py", *plugin_args).assert_outcomes(
-        passed=1
-    )
+    pytester.runpytest(*gate[:2], "test_places.py", "-n2").assert_outcomes(passed=1)
     assert held == {(1, True)}
 
 
