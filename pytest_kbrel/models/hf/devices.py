@@ -153,8 +153,8 @@ def describe_devices(model: Any) -> str:
 
 
 CPU_MOST, GPU_MOST = 8192, 32768
-"""Tokens a batch at most. On a CPU a larger batch is no faster, it only takes memory (benchmarks/README.md); a GPU
-idles with a smaller one (not measured)."""
+"""Tokens a batch at most. On a CPU a larger batch is no faster and takes more memory (benchmarks/README.md); on a GPU
+a forward pass has a price of its own (benchmarks/gpu/README.md)."""
 
 # Of the memory that is free; the rest is for others, and for what an allocator cannot use again.
 _SHARE = 0.6
