@@ -10,11 +10,11 @@ T = TypeVar("T")
 # Who is asked where a run compares with a model of its own: see ``Ask.to``.
 BASELINE = "baseline"
 Turn = tuple[str, str]
+"""A user's message with the answer to it."""
 # An object of JSON.
 Json = dict[str, Any]
 # Names with their values, in a record that can be hashed.
 Pairs = tuple[tuple[str, str], ...]
-"""A user's message with the answer to it."""
 TopTokens = tuple[tuple[int, float], ...]
 """The most probable tokens of one position, the written one first: (token id, log-probability in nats)."""
 

@@ -274,6 +274,7 @@ def simpleqa_fact(value: dict[str, Any], relations: Relations) -> Mapping[str, A
     "(acceptable range: anything between 118 and 122)", becomes the fact's ``answer_range``, unless an end has
     more numbers than one (feet and inches, dates).
     """
+    require_keys(value, "problem", "answer")
     name, label = "simpleqa", "SimpleQA"
     if "answer_type" in value:
         name, label = "simpleqa-verified", "SimpleQA Verified"

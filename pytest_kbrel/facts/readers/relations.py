@@ -73,6 +73,7 @@ def read_fktc(path: Path, relations: Relations) -> Iterator[Row]:
 def _files(path: Path, pattern: str, allowed: str, hint: str = "") -> list[Path]:
     """Return a file, or those of a folder that a pattern names, at least one."""
     files = sorted(path.glob(pattern)) if path.is_dir() else [path]
+    files = [file for file in files if file.name != _LAMA]
     if not files:
         raise SuiteError(
             f"found no file called {pattern}{hint}; allowed: {allowed}", path
@@ -225,9 +226,8 @@ def read_lama(path: Path, relations: Relations) -> Iterator[Row]:
         return triple(value, name, labels)
 
     for file in files:
-        if file.name != _LAMA:
-            source = json_rows(file, TRIPLES)
-            yield from rows(file, source, partial(fact, file=file), dataset="lama")
+        source = json_rows(file, TRIPLES)
+        yield from rows(file, source, partial(fact, file=file), dataset="lama")
 
 
 def _described(folder: Path) -> Mapping[str, _About]:

@@ -401,7 +401,8 @@ def test_ends_of_several_numbers_are_no_range(
             verified(1, "Q?", "5", "Colour"),
             "'answer_type' must be one of number, person, time, location, other",
         ),
-        ("1,,5,Art,Number,No,No,u\n", "no question; found: original_index"),
+        ("1,,5,Art,Number,No,No,u\n", "the key 'problem' is missing"),
+        ("1,Q?,,Art,Number,No,No,u\n", "the key 'answer' is missing"),
     ],
 )
 def test_a_row_that_cannot_be_read_is_an_error(

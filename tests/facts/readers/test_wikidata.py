@@ -241,6 +241,8 @@ def test_lama_with_its_relations_file_above(tmp_path: Path) -> None:
         assert [(fact.object, fact.answer_type) for fact in result.facts] == [
             ("3", "number")
         ]
+    with pytest.raises(SuiteError, match="there are some in TREx"):
+        found_in("lama", tmp_path)
 
 
 def test_lama_without_templates(tmp_path: Path) -> None:
