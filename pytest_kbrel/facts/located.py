@@ -235,7 +235,8 @@ def read_document(path: Path) -> Node:
         raise SuiteError(f"not valid YAML: {error.reason}", path, line) from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        fault = f"not valid YAML: {error.context or 'found'}: {error.problem}"
+        told = ": ".join(filter(None, (error.context, error.problem)))
+        fault = f"not valid YAML: {told}"
         if "nesting depth" in fault:
             # The parser's own limit, in newer versions, is met before ours by what it reads ahead.
             fault = _TOO_DEEP

@@ -155,7 +155,9 @@ def read_report(path: Path) -> Json:
     except OSError as error:
         raise KbrelError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise KbrelError(f"{path}: is not JSON: {error}") from None
+        raise KbrelError(
+            f"{path}: is not JSON: {error}; allowed: a run's {REPORT} or its folder"
+        ) from None
     if not isinstance(report, dict):
         kind = type(report).__name__
         raise KbrelError(f"{path}: a report is a JSON object, found {kind}")
