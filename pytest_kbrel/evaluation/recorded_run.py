@@ -218,12 +218,18 @@ _SUITE = ".kb.yaml::"
 
 def runs_in(folder: Path) -> tuple[Path, ...]:
     """Return the runs below a folder that is no run itself, such as one of downloaded shards; else itself."""
+    folder = folder_of(folder)
     if is_run(folder) or not folder.is_dir():
         return (folder,)
     runs = sorted(
         path for path in folder.iterdir() if path.name != PREVIOUS and is_run(path)
     )
     return tuple(runs) or (folder,)
+
+
+def folder_of(run: Path) -> Path:
+    """Return the folder of a run that may be named by its report."""
+    return run.parent if run.name == REPORT else run
 
 
 def is_run(folder: Path) -> bool:

@@ -16,7 +16,7 @@ from pytest_kbrel.baselines import is_there
 from pytest_kbrel.bounds import SHARDS, shown
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.evaluation.model_pool import with_specs
-from pytest_kbrel.evaluation.recorded_run import RecordedRun, read_runs
+from pytest_kbrel.evaluation.recorded_run import RecordedRun, folder_of, read_runs
 from pytest_kbrel.plugin.options import (
     FLAGS,
     Flag,
@@ -114,7 +114,8 @@ def _from_run(config: pytest.Config) -> dict[str, Any]:
     texts = [text]
     if not (here / Path(text).expanduser()).exists():
         texts = list(filter(None, text.split(os.pathsep)))
-    first, *others = (here / Path(text).expanduser() for text in texts)
+    paths = (here / Path(text).expanduser() for text in texts)
+    first, *others = map(folder_of, paths)
     return {"from_run": first, "joined": tuple(others)}
 
 

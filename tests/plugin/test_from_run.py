@@ -214,6 +214,10 @@ def test_a_folder_that_is_no_finished_run_is_a_usage_error(
         result = again()
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         result.stderr.fnmatch_lines([f"ERROR: --kb-from-run: *{message}*"])
+    # A run that is named by its report is not replaced either.
+    flags = ("--kb-from-run=whole/report.json", "--kb-output-path=whole")
+    result = pytester.runpytest("suites", *flags)
+    result.stderr.fnmatch_lines(["*would replace the recorded run*"])
 
 
 def test_a_line_that_is_broken_is_named_once_and_nothing_passes(

@@ -130,7 +130,9 @@ def test_the_command_joins_shards_as_pytest_does(pytester, mini_suite, shards, c
     assert junit_of("merged.xml") == junit_of("whole.xml")
     assert main(["merge", *folders, *output]) == 2
     assert "merged/report.json: exists already" in capsys.readouterr().err
-    assert main(["merge", *folders, "--output=1", "--force"]) == 2
+    for folder in ("1", "1/report.json"):
+        assert main(["merge", folder, "2", "--output=1", "--force"]) == 2
+        assert "is one of the runs to join" in capsys.readouterr().err
     others = ("--baseline=old", "--output=others", "--junitxml=merged.xml")
     assert main(["merge", *folders, *others]) == 2
     assert "merged.xml: exists already" in capsys.readouterr().err
