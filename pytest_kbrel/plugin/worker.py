@@ -79,7 +79,7 @@ class CaseRunner(CaseAsker):
 
 
 def may_share(config: pytest.Config, settings: Settings) -> bool:
-    """Return True if cases may be asked ahead of the items, which then decide: by workers, who share them.
+    """Return True if cases may be asked before the items that decide them, and several in one call.
 
     Where failures end the session or a case ends before all is asked, asking ahead would be for nothing.
     With other schedulers of xdist than ``load`` an item is not dealt again.
