@@ -41,7 +41,7 @@ def rate_verdicts(
 
     ``drop`` is the true one, the chance of a loss minus that of a gain; at least as many facts flip. A gate
     passes where the interval's worse end is within ``within``, or where no fact of at least ten was lost.
-    Else it fails where :func:`~pytest_kbrel.stats.drop_p` of ``beyond`` is below ``alpha``.
+    Else it fails where :func:`~pytest_kbrel.stats.paired_rates.drop_p` of ``beyond`` is below ``alpha``.
     """
     gained = _gained(n, flips, drop)
     passing = most_within(n, within)[gained]

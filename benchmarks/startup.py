@@ -166,9 +166,12 @@ def main() -> None:
 
 
 def pytest_seconds(
-    folder: Path, *args: str, env: dict[str, str] | None = None
+    folder: Path, *args: str, env: dict[str, str] | None = None, may_fail: bool = False
 ) -> tuple[float, float]:
-    """Run pytest in ``folder``; return the seconds on the clock and those of CPU, children included."""
+    """Run pytest in ``folder``; return the seconds on the clock and those of CPU, children included.
+
+    ``may_fail`` allows verdicts to be red, the exit code 1.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     done = subprocess.run(
@@ -179,7 +182,7 @@ def pytest_seconds(
         env={**os.environ, **(env or {})},
     )
     seconds = time.perf_counter() - started
-    if done.returncode:
+    if done.returncode > may_fail:
         output = f"{done.stdout}{done.stderr}"[-3000:]
         raise SystemExit(
             f"pytest {' '.join(args)} ended with {done.returncode}:\n{output}"
@@ -353,7 +356,8 @@ def _clocked(folder: Path, *args: str) -> list[Item]:
         old.unlink()
     env = {"KBREL_CLOCK": str(times), "PYTHONPATH": str(folder)}
     flags = ("--kb-model=reference", "--kb-use-cache=off", "-p", "kbrel_clock")
-    pytest_seconds(folder, "-q", *flags, *args, env=env)
+    # Questions of made-up words get answers that no gate accepts.
+    pytest_seconds(folder, "-q", *flags, *args, env=env, may_fail=True)
     items: list[Item] = []
     for file in times.glob("*.json"):
         entries = json.loads(file.read_text(encoding="utf-8"))

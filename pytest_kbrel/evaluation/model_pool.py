@@ -96,6 +96,7 @@ class ModelPool:
         self._requests: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
         # Recorded replies of helper models that were not told of yet.
+        self._last_news: News | None = None
         self._replied = 0
         self._cache = CacheSession(settings.use_cache, settings.run)
         self._helpers = CacheSession(settings.use_cache)
@@ -212,7 +213,10 @@ class ModelPool:
         )
 
     def news(self) -> News:
-        """Return what there is to tell since the last call."""
+        """Return what there is to tell since the last call; after closing, what there was then."""
+        if (last := self._last_news) is not None:
+            self._last_news = News()
+            return last
         seconds, engine = 0.0, ""
         model = self._live.get("")
         if model is not None and model.describe().parameters:
@@ -421,6 +425,8 @@ class ModelPool:
 
     def close(self) -> None:
         """Free the models and close the cache and the store."""
+        # A closed model tells nothing any more.
+        self._last_news = self.news()
         self._cache.close()
         self._helpers.close()
         for model in self._live.values():
