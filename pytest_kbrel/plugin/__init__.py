@@ -24,6 +24,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     options.add_options(parser)
 
 
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Run a session for each of several models."""
+    settings = options.text_of(config, "model") + options.text_of(config, "model_args")
+    if "|" not in settings or config.option.help or options.is_listing_only(config):
+        return None
+    from pytest_kbrel.plugin.several_models import run_each
+
+    return run_each(config)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register marker and fixtures; check the settings and start if a model or a recorded run is given."""
     config.addinivalue_line(

@@ -1,0 +1,90 @@
+"""Several models in one command: a session for each of them, and one page that compares them.
+
+``--kb-model=A|B``, or ``--kb-model-args=peft=A|B``, names them. The sessions are processes one after the
+other that share the cache, so that a baseline model is asked once.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_kbrel.plugin.options import is_on_command_line, refusal, text_of
+from pytest_kbrel.reports import REPORT
+
+_SEPARATOR = "|"
+# Arguments of a model that may have alternatives: others, such as marks of thoughts, contain the separator.
+_ARGUMENT = re.compile(
+    r"(?:^|(?<=,))\s*(?:peft|gguf_file|revision|dtype)=([^,|]*\|[^,]*)"
+)
+_PAGE = "compare.html"
+# What is made from one run alone.
+_OF_ONE = ("baseline_update", "from_run", "export_requests")
+
+
+def alternatives(model: str, model_args: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of each model with its ``--kb-model`` and ``--kb-model-args``.
+
+    Raises ``ValueError`` where two settings have alternatives, and where one is empty or given twice.
+    """
+    places = [match.span(1) for match in _ARGUMENT.finditer(model_args)]
+    if len(places) + (_SEPARATOR in model) > 1:
+        raise ValueError("found several of two settings; allowed: several of one")
+    start, end = places[0] if places else (0, 0)
+    text = model_args[start:end] or model
+    values = [value.strip() for value in text.split(_SEPARATOR)]
+    if "" in values or len(set(values)) < len(values):
+        raise ValueError(f"found {text!r}; allowed: different ones, none empty")
+    names = [re.sub(r"[^\w.-]+", "-", Path(value).name) for value in values]
+    for number, (name, value) in enumerate(zip(names, values, strict=True)):
+        args = model_args[:start] + value + model_args[end:]
+        yield (
+            f"{number + 1}-{name}" if names.count(name) > 1 else name,
+            *((model, args) if places else (value, model_args)),
+        )
+
+
+def run_each(config: pytest.Config) -> int | None:
+    """Run a session for each model and write the comparison; ``None`` where there is only one model.
+
+    Returns the highest exit code of the sessions, at once that of one which was interrupted.
+    """
+    model, model_args = text_of(config, "model"), text_of(config, "model_args")
+    if _SEPARATOR not in model and not _ARGUMENT.search(model_args):
+        return None
+    try:
+        models = list(alternatives(model, model_args))
+    except ValueError as error:
+        raise refusal(config, "model", error) from None
+    for name in _OF_ONE:
+        if is_on_command_line(config, name):
+            raise refusal(config, name, "found several models; allowed: one")
+    here, output = config.invocation_params.dir, Path(text_of(config, "output_path"))
+    junit = config.getoption("xmlpath", None)
+    codes: dict[str, int] = {}
+    for name, one, args in models:
+        print(f"=== {name} ({len(codes) + 1} of {len(models)})", flush=True)
+        command = [
+            *(sys.executable, "-m", "pytest", *map(str, config.invocation_params.args)),
+            *(f"--kb-model={one}", f"--kb-model-args={args}"),
+            f"--kb-output-path={output / name}",
+        ]
+        if junit:
+            path = Path(junit)
+            command.append(f"--junitxml={path.with_stem(f'{path.stem}-{name}')}")
+        codes[name] = subprocess.run(command, cwd=here, check=False).returncode
+        if codes[name] not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            return codes[name]
+    folders = [str(output / name) for name in codes]
+    if all((here / folder / REPORT).is_file() for folder in folders):
+        page = f"--html={output / _PAGE}"
+        compare = [sys.executable, "-m", "pytest_kbrel.cli", "compare", *folders]
+        subprocess.run([*compare, page, "--force"], cwd=here, check=False)
+    for name, code in codes.items():
+        print(f"{name}: {'failed' if code else 'passed'}")
+    return max(codes.values())
