@@ -50,21 +50,21 @@ class Settings:
     """Everything the user asked for, from flags, environment and ini file, checked and with parsed specs."""
 
     model: str
-    model_args: str
-    device: str
-    dtype: str
-    batch_size: str
-    apply_chat_template: bool
-    judge: str
-    judge_args: str
-    baseline: str
-    baseline_update: str | None
-    inconclusive: str
-    limit: int | float | None
-    seed: int | None
-    output_path: Path
+    model_args: str = ""
+    device: str = "auto"
+    dtype: str = "auto"
+    batch_size: str = "auto"
+    apply_chat_template: bool = False
+    judge: str = RULES
+    judge_args: str = ""
+    baseline: str = ""
+    baseline_update: str | None = None
+    inconclusive: str = "warn"
+    limit: int | float | None = None
+    seed: int | None = None
+    output_path: Path = Path()
     # None keeps nothing.
-    use_cache: Path | None
+    use_cache: Path | None = None
     from_run: Path | None = None
     # Recorded runs that are joined with it, since each is a shard.
     joined: tuple[Path, ...] = ()

@@ -345,6 +345,11 @@ ROOMS: dict[str, Room] = {
         "probes records reports resources serialization settings stats store suites words",
         "numpy",
     ),
+    "training": Room(
+        "a suite while transformers' Trainer trains, on the model in memory",
+        "bounds errors models reports session settings store suites",
+        "transformers",
+    ),
     "cli": Room(
         "the command kbrel, a module a subcommand",
         "__init__ baselines bounds catalogue errors evaluation facts foreign gates judges metrics models "

@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import gc
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from pytest_kbrel.baselines import Baseline, check_published
@@ -53,7 +53,7 @@ def merge(
     )
     asker = CaseAsker(settings, root=root, store=RunStore(), suites=lambda: suites)
     try:
-        compared = _decide(asker, recorded, results, root)
+        compared = decide_suites(asker, recorded.cases, results, root)
         return _reported(asker, results, compared), settings
     finally:
         asker.close()
@@ -80,11 +80,9 @@ def _settings(
         Settings(
             **recorded.settings_of_model(),
             baseline=baseline,
-            baseline_update=None,
             baseline_model="" if baseline else recorded.base_spec,
             inconclusive="fail" if strict else "warn",
             output_path=output,
-            use_cache=None,
             from_run=folders[0],
             joined=tuple(folders[1:]),
             today=datetime.date.today(),
@@ -120,13 +118,13 @@ def _suites(recorded: RecordedRun, root: Path, settings: Settings) -> list[Suite
     ]
 
 
-def _decide(
+def decide_suites(
     asker: CaseAsker,
-    recorded: RecordedRun,
+    wanted: Collection[str],
     results: SessionResults,
     root: Path,
 ) -> Baseline | None:
-    """Decide all recorded cases and the aggregates over them; return what they are compared with."""
+    """Decide these cases, by node id, and the aggregates over them; return what they are compared with."""
     settings, baseline = asker.settings, asker.baseline()
     suites = results.suites
     cases = {
@@ -141,7 +139,7 @@ def _decide(
         for suite in suites
         for aggregate in suite.aggregates
     }
-    for nodeid in sorted(recorded.cases - over):
+    for nodeid in sorted(set(wanted) - over):
         results.expected[nodeid] = None
         if nodeid not in cases:
             results.failures[nodeid] = "the suite has no such case any more"

@@ -257,7 +257,7 @@ def load_checkpoint(
         encoder=encoder,
         fingerprint=described,
         files=files,
-        max_length=spec.max_length or _max_length(config),
+        max_length=spec.max_length or max_length_of(config),
         notes=notes_of(findings),
     )
 
@@ -356,7 +356,8 @@ def _dtype(spec: ModelSpec, config: Any, device: torch.device) -> Any:
     return "auto" if name == "auto" else getattr(torch, name)
 
 
-def _max_length(config: Any) -> int | None:
+def max_length_of(config: Any) -> int | None:
+    """Return how many tokens an architecture takes, ``None`` where it sets no limit."""
     limit = getattr(
         config.get_text_config(decoder=True), "max_position_embeddings", None
     )
