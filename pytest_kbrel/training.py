@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import datetime
-import math
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from transformers import Trainer, TrainerCallback
 
@@ -23,9 +21,6 @@ from pytest_kbrel.settings import Settings
 from pytest_kbrel.store.run_store import RunStore
 from pytest_kbrel.suites import load_suite
 
-# Parameters that no process has whole.
-_SPLIT = ("FSDP", "MEGATRON_LM", "TP")
-
 
 class KbrelCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]
     """Callback that asks a suite every so many steps and at the end, and logs the key figures of its cases.
@@ -36,10 +31,10 @@ class KbrelCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]
 
     ``every`` is in steps. ``limit`` samples the facts of each case, a number or a fraction, by ``seed``; both
     are those of ``--kb-limit`` and ``--kb-seed``. ``tokenizer`` is by default the Trainer's processing class;
-    with ``chat_template`` prompts are put into its chat template. ``errors``: a suite that cannot be asked, or
-    a case that is invalid, is a ``RuntimeWarning`` (``"warn"``), or ends the training (``"raise"``).
+    with ``chat_template`` prompts are put into its chat template. A suite that cannot be asked, or a case that
+    is invalid, is a ``RuntimeWarning``, or with ``strict`` a ``KbrelError`` that ends the training.
 
-    Raises ``KbrelError`` on a wrong argument or suite.
+    Raises ``ValueError`` on a wrong number, and ``SuiteError`` on a wrong suite.
     """
 
     def __init__(
@@ -51,31 +46,22 @@ class KbrelCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]
         seed: int | None = None,
         tokenizer: Any = None,
         chat_template: bool = False,
-        errors: Literal["warn", "raise"] = "warn",
+        strict: bool = False,
     ) -> None:
-        if every not in LIMIT or errors not in ("warn", "raise"):
-            raise KbrelError(
-                f"KbrelCallback: found every={every!r}, errors={errors!r}; allowed: every {LIMIT}, errors "
-                "'warn' or 'raise'"
-            )
-        try:
-            limit = None if limit is None else limit_value(str(limit))
-        except ValueError as error:
-            raise KbrelError(f"KbrelCallback: limit: {error}") from None
-        self._path, self._every, self._errors = Path(suite), every, errors
+        self._path, self._every = Path(suite), LIMIT.integer(str(every))
+        self._strict = strict
         self._tokenizer, self._chat_template = tokenizer, chat_template
         self._settings = Settings(
             model="the model in training",
-            limit=limit,
+            limit=None if limit is None else limit_value(str(limit)),
             seed=seed,
             today=datetime.date.today(),
         )
         self._suite = load_suite(
             self._path,
             nodeid_path=self._path.name,
-            limit=limit,
+            limit=self._settings.limit,
             seed=seed,
-            today=self._settings.today,
         )
         self._model: Any = None
         self._last = 0
@@ -91,51 +77,49 @@ class KbrelCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]
             self._ask(args, state, control, **kwargs)
         self._model = None
 
-    def _ask(
-        self,
-        args: Any,
-        state: Any,
-        control: Any,
-        *,
-        model: Any,
-        processing_class: Any,
-        **_: Any,
-    ) -> None:
+    def _ask(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         if not state.is_world_process_zero:
             return
-        self._last = state.global_step
+        self._last, should_log = state.global_step, control.should_log
+        tokenizer = self._tokenizer or given["processing_class"]
         try:
-            results = self._results(args, model, self._tokenizer or processing_class)
-            should_log = control.should_log
-            _trainer().log(dict(_figures(results)))
+            results = self._results(args, given["model"], tokenizer)
+            figures = {
+                f"kbrel/{case.probe}/{case.slice}/{of.name}": of.value
+                for case in results.cases.values()
+                for of in key_figures(case)
+                if of.value is not None
+            }
+            _trainer().log(figures)
             # Behind a log Trainer takes its own figures of this step for logged.
             control.should_log = should_log
-            if problems := [*_problems(results)]:
-                more = f" (and {len(problems) - 1} more)" if problems[1:] else ""
-                raise KbrelError(problems[0] + more)
+            problems = results.failures | {
+                case.nodeid: case.errors[0]
+                for case in results.cases.values()
+                if case.verdict == "invalid"
+            }
+            for nodeid, why in problems.items():
+                raise KbrelError(f"{nodeid}, the first of {len(problems)}: {why}")
         except Exception as error:
-            if self._errors == "raise":
+            if self._strict:
                 raise
-            kind = "" if isinstance(error, KbrelError) else f"{type(error).__name__}: "
             warnings.warn(
-                f"KbrelCallback: {self._path} at step {self._last}: {kind}{error}",
+                f"{self._path} at step {self._last}: {type(error).__name__}: {error}",
                 RuntimeWarning,
                 stacklevel=2,
             )
 
     def _results(self, args: Any, model: Any, tokenizer: Any) -> SessionResults:
         """Return the decided cases of the suite."""
-        kind = str(args.distributed_state.distributed_type).rpartition(".")[2]
-        split = any(hasattr(of, "ds_id") for of in model.parameters())
-        if kind in _SPLIT or split:
+        kind = args.distributed_state.distributed_type.value
+        if kind == "FSDP" or any(hasattr(of, "ds_id") for of in model.parameters()):
             raise KbrelError(
-                f"the parameters are split over processes ({kind}), and one cannot ask alone; allowed: a model that "
-                "each process has whole, or kbrel bisect and pytest on the saved checkpoints"
+                f"found parameters that are split over processes ({kind}); allowed: a model that each process has "
+                "whole, or kbrel bisect over saved checkpoints"
             )
         if tokenizer is None:
             raise KbrelError(
-                "the Trainer has no tokenizer; allowed: Trainer(processing_class=...) or "
-                "KbrelCallback(tokenizer=...)"
+                "found no tokenizer; allowed: Trainer(processing_class=...), KbrelCallback(tokenizer=...)"
             )
         root, results = self._path.parent, SessionResults(suites=(self._suite,))
         asker = CaseAsker(
@@ -152,21 +136,6 @@ class KbrelCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]
             finally:
                 asker.close()
         return results
-
-
-def _figures(results: SessionResults) -> Iterator[tuple[str, float]]:
-    for case in results.cases.values():
-        for of in key_figures(case):
-            if of.value is not None and math.isfinite(of.value):
-                yield f"kbrel/{case.probe}/{case.slice}/{of.name}", of.value
-
-
-def _problems(results: SessionResults) -> Iterator[str]:
-    for nodeid, why in results.failures.items():
-        yield f"{nodeid}: {why}"
-    for case in results.cases.values():
-        if case.verdict == "invalid":
-            yield f"{case.nodeid}: {case.errors[0]}"
 
 
 def _trainer() -> Trainer:

@@ -15,6 +15,7 @@ from pytest_kbrel import __version__, resources
 
 # Each adds its command where it is imported.
 from pytest_kbrel.cli import (
+    bisect,
     build,
     check,
     comment,

@@ -1,4 +1,4 @@
-"""``kbrel compare``: models side by side, and how their figures go together."""
+"""``kbrel compare``: models side by side, and how their figures go together; ``kbrel trend``: in the order of time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_kbrel.cli.arguments import (
     switch,
 )
 
-_PAGE = Path("kbrel-compare.html")
+_PAGE, _TREND = Path("kbrel-compare.html"), Path("kbrel-trend.html")
 _LIST: dict[str, Any] = {"action": "append", "default": []}
 
 
@@ -133,3 +133,29 @@ def _run(options: Options) -> int:
     from pytest_kbrel.cli.compare.run import run
 
     return run(options, FOREIGN)
+
+
+@command(
+    "trend",
+    "put runs in the order of time: a line a metric, and drops that add up",
+    argument(
+        "runs",
+        "a report folder or its report.json, a folder of these, or a baseline's name or path",
+        Path,
+        metavar="RUN",
+        nargs="+",
+    ),
+    argument(
+        "--html",
+        f"write a page with plots to FILE as well; without FILE, behind the runs, to {_TREND}",
+        Path,
+        nargs="?",
+        const=_TREND,
+        metavar="FILE",
+    ),
+    FORCE,
+)
+def _trend(options: Options) -> int:
+    from pytest_kbrel.cli.compare.trend import run
+
+    return run(options)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 
 from pytest_kbrel.models.checkpoint.endings import greedy_settings
@@ -25,7 +23,8 @@ from pytest_kbrel.records import Fingerprint
 def undisturbed(model: Any, tokenizer: Any) -> Iterator[None]:
     """Let a model be asked: without dropout, with settings for greedy search.
 
-    Behind it all parts are in the mode they were in, and random numbers go on as if nothing had been asked.
+    Behind it all parts are in the mode they were in, and torch's random numbers go on as if nothing had been
+    asked; others are not drawn.
     """
     modes = [(part, part.training) for part in model.modules()]
     # PEFT hands its own settings to the model below it.
@@ -33,7 +32,6 @@ def undisturbed(model: Any, tokenizer: Any) -> Iterator[None]:
     settings = bare.generation_config
     # Accelerate puts mixed precision around it, and a saved checkpoint is asked without.
     forward = vars(model).get("forward")
-    states = random.getstate(), np.random.get_state()
     devices = [model.device] if model.device.type == "cuda" else []
     with torch.random.fork_rng(devices):
         try:
@@ -49,8 +47,6 @@ def undisturbed(model: Any, tokenizer: Any) -> Iterator[None]:
                 model.forward = forward
             for part, mode in modes:
                 part.training = mode
-            random.setstate(states[0])
-            np.random.set_state(states[1])
 
 
 def model_in_memory(model: Any, tokenizer: Any, *, chat_template: bool) -> HfModel:
