@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import sys
+import traceback
 import warnings
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,8 @@ class KbrelCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]
     it at the next step, no longer than ``ddp_timeout``. The training goes on as if nothing had been asked.
 
     ``every`` is in steps. ``limit`` samples the facts of each case, a number or a fraction, by ``seed``; both
-    are those of ``--kb-limit`` and ``--kb-seed``. ``tokenizer`` is by default the Trainer's processing class;
-    with ``chat_template`` prompts are put into its chat template. A suite that cannot be asked, or a case that
+    are those of ``--kb-limit`` and ``--kb-seed``. The tokenizer is the Trainer's processing class; with
+    ``chat_template`` prompts are put into its chat template. A suite that cannot be asked, or a case that
     is invalid, is a ``RuntimeWarning``, or with ``strict`` a ``KbrelError`` that ends the training.
 
     Raises ``ValueError`` on a wrong number, and ``SuiteError`` on a wrong suite.
@@ -44,13 +44,11 @@ class KbrelCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]
         every: int,
         limit: int | float | None = None,
         seed: int | None = None,
-        tokenizer: Any = None,
         chat_template: bool = False,
         strict: bool = False,
     ) -> None:
         self._path, self._every = Path(suite), LIMIT.integer(str(every))
-        self._strict = strict
-        self._tokenizer, self._chat_template = tokenizer, chat_template
+        self._chat_template, self._strict = chat_template, strict
         self._settings = Settings(
             model="the model in training",
             limit=None if limit is None else limit_value(str(limit)),
@@ -81,9 +79,8 @@ class KbrelCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]
         if not state.is_world_process_zero:
             return
         self._last, should_log = state.global_step, control.should_log
-        tokenizer = self._tokenizer or given["processing_class"]
         try:
-            results = self._results(args, given["model"], tokenizer)
+            results = self._results(args, given["model"], given["processing_class"])
             figures = {
                 f"kbrel/{case.probe}/{case.slice}/{of.name}": of.value
                 for case in results.cases.values()
@@ -119,7 +116,7 @@ class KbrelCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]
             )
         if tokenizer is None:
             raise KbrelError(
-                "found no tokenizer; allowed: Trainer(processing_class=...), KbrelCallback(tokenizer=...)"
+                "found no tokenizer; allowed: Trainer(processing_class=...)"
             )
         root, results = self._path.parent, SessionResults(suites=(self._suite,))
         asker = CaseAsker(
@@ -141,9 +138,7 @@ class KbrelCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]
 def _trainer() -> Trainer:
     """Return the Trainer that is calling."""
     # A callback is not told whose it is, and only a Trainer's own log reaches all its reporters.
-    frame = sys._getframe()
-    while frame.f_back is not None:
-        frame = frame.f_back
+    for frame, _ in traceback.walk_stack(None):
         if isinstance(caller := frame.f_locals.get("self"), Trainer):
             return caller
     raise KbrelError("it is called by no Trainer; allowed: Trainer(callbacks=[...])")

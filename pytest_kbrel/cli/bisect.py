@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from bisect import bisect_left
 from pathlib import Path
-from typing import Any
 
-from pytest_kbrel.cli.arguments import (
-    Options,
-    argument,
-    command,
-    is_json_only,
-    print_result,
-)
-from pytest_kbrel.errors import KbrelError, nearest
+from pytest_kbrel.cli.arguments import Options, argument, command, print_result
+from pytest_kbrel.errors import KbrelError
+from pytest_kbrel.printing import printable
 
 _FILES = ("config.json", "adapter_config.json")
+_REPORTS = Path("kbrel-bisect")
 
 
 @command(
@@ -29,65 +24,40 @@ _FILES = ("config.json", "adapter_config.json")
         Path,
         metavar="DIR",
     ),
-    argument("--suite", "the suite", Path, metavar="FILE", required=True),
+    argument("--suite", "the suite", metavar="FILE", required=True),
     argument(
         "--gate",
         "let this gate decide alone, such as 'monitor[P36]:accuracy'; may be repeated (default: all)",
         metavar="CASE:METRIC",
         action="append",
-        default=[],
     ),
-    argument(
-        "--reports",
-        "folder of the reports, one a checkpoint (default: kbrel-bisect)",
-        Path,
-        metavar="DIR",
-        default=Path("kbrel-bisect"),
-    ),
-    epilog="each run is one of pytest: settings are those of its configuration file and the environment, such as "
-    "KB_LIMIT=50; without a baseline the first checkpoint is it",
+    epilog=f"each run is one of pytest, with its reports in {_REPORTS}/ and its settings from configuration file and "
+    "environment, such as KB_LIMIT=50; without a baseline the first checkpoint is it",
 )
 def _run(options: Options) -> int:
-    document: dict[str, Any] = {"steps": {}, "answer": ""}
-    lines: Any = _search(options, document)
-    if is_json_only(options):
-        lines = [*lines]
-    print_result(options, document, lines)
+    paths = _checkpoints(options.folder)
+    last = len(paths) - 1
+    steps: dict[str, list[str]] = {}
+
+    def fails(at: int) -> bool:
+        name = paths[at].name
+        if name not in steps:
+            steps[name] = _failing(options, paths[0], paths[at])
+            line = f"{name}: {', '.join(steps[name]) or 'passes'}"
+            print(printable(line), file=sys.stderr, flush=True)
+        return bool(steps[name])
+
+    # The last is run where the first fails, too: what fails may not go on failing.
+    words = ["fails" if fails(at) else "passes" for at in (0, last)]
+    answer = f"nothing to find: the first {words[0]}, and the last {words[1]}"
+    if words == ["passes", "fails"]:
+        at = bisect_left(range(last), True, 1, key=fails)
+        answer = f"{paths[at].name} is the first that fails, {paths[at - 1].name} the last that passes"
+        if not fails(min(at + 1, last)):
+            answer += f"; not monotone: {paths[at + 1].name} passes again, and one before may fail"
+    answer += f"; {len(steps)} of {len(paths)} were run"
+    print_result(options, {"steps": steps, "answer": answer}, [answer])
     return 0
-
-
-def _search(options: Options, document: dict[str, Any]) -> Iterator[str]:
-    """Yield a line a step and the answer, and write both into ``document``."""
-    paths, steps = _checkpoints(options.folder), document["steps"]
-    names = [path.name for path in paths]
-
-    def step(at: int) -> str:
-        steps[names[at]] = fails = _failing(options, paths[0], paths[at])
-        return f"{names[at]}: {', '.join(fails) or 'passes'}"
-
-    low, high = 0, len(paths) - 1
-    for at in (low, high):
-        yield step(at)
-    if steps[names[low]] or not steps[names[high]]:
-        first, last = ("fails" if steps[names[at]] else "passes" for at in (low, high))
-        answer = f"nothing to find: the first checkpoint {first} and the last {last}"
-    else:
-        while high - low > 1:
-            middle = (low + high) // 2
-            yield step(middle)
-            low, high = (low, middle) if steps[names[middle]] else (middle, high)
-        answer = (
-            f"{names[high]} is the first that fails, {names[low]} the last that passes"
-        )
-        after = names[min(high + 1, len(names) - 1)]
-        if after not in steps:
-            yield step(high + 1)
-        if not steps[after]:
-            answer += (
-                f"; not monotone: {after} passes again, and an earlier one may fail"
-            )
-    document["answer"] = f"{answer}; {len(steps)} of {len(paths)} were run"
-    yield document["answer"]
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -112,21 +82,18 @@ def _failing(options: Options, first: Path, path: Path) -> list[str]:
     from pytest_kbrel.cli.compare.recorded import pair_recorded, read_sides
     from pytest_kbrel.session.outcomes import recorded_run
 
-    report = options.reports / path.name
+    report = _REPORTS / path.name
     model = f"scripted/{path}" if path.suffix == ".jsonl" else path
-    line = [sys.executable, "-m", "pytest", str(options.suite), f"--kb-model={model}"]
-    done = subprocess.run(
-        [*line, f"--kb-output-path={report}"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    flags = f"--kb-model={model}", f"--kb-output-path={report}"
+    line = sys.executable, "-m", "pytest", options.suite, *flags
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
-        raise KbrelError(f"{path}: pytest ended with {done.returncode}:\n{done.stdout}")
+        raise KbrelError(
+            f"{path}: pytest ended with {done.returncode}: {done.stdout}{done.stderr}"
+        )
     run = recorded_run(report)
     if not run.baseline and path != first:
-        sides = read_sides([str(options.reports / first.name), str(report)], Path.cwd())
+        sides = read_sides([str(_REPORTS / first.name), str(report)], Path.cwd())
         run = pair_recorded(sides, strict=False)[1].run or run
     judged = {
         f"{case.id}:{gate.metric}": gate.verdict
@@ -134,14 +101,9 @@ def _failing(options: Options, first: Path, path: Path) -> list[str]:
         for gate in case.gates
         if not case.waived
     }
-    for name in options.gate or [""] * (not judged):
-        if name not in judged:
-            raise KbrelError(
-                f"--gate: found {name!r}; allowed: {', '.join(judged) or 'a suite with gates'}{nearest(name, judged)}"
-            )
+    wanted = options.gate or judged
+    if not wanted or not judged.keys() >= set(wanted):
+        allowed = ", ".join(judged) or "a suite with gates"
+        raise KbrelError(f"--gate: found {', '.join(wanted)}; allowed: {allowed}")
     fails = failing(compared=bool(run.baseline))
-    return [
-        name
-        for name, verdict in judged.items()
-        if verdict in fails and name in (options.gate or judged)
-    ]
+    return [name for name in wanted if judged[name] in fails]

@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 
 from pytest_kbrel import stats
-from pytest_kbrel.baselines.format import META
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.cli.arguments import Options, print_result
 from pytest_kbrel.cli.compare.recorded import case_rows, pair_recorded, read_sides
@@ -17,7 +16,6 @@ from pytest_kbrel.evaluation.recorded_run import runs_in
 from pytest_kbrel.outputs import write_text
 from pytest_kbrel.printing import format_table, wrap
 from pytest_kbrel.records import CaseResult, MetricValue, record
-from pytest_kbrel.reports import REPORT
 from pytest_kbrel.reports.comparison import Side
 from pytest_kbrel.reports.formatting import metric, metric_title, number, one_line
 from pytest_kbrel.reports.html.page import fitted
@@ -27,6 +25,8 @@ from pytest_kbrel.serialization import to_wire
 
 # Columns of a terminal: of a value, and of a change with its interval.
 _CELL, _CHANGE = 7, 26
+# Of a case that the last run lacks, or could not measure.
+_NONE = MetricValue(name="", better="higher", value=None)
 
 
 @record
@@ -64,14 +64,9 @@ def run(options: Options) -> int:
 
 
 def _named(path: Path) -> Sequence[Path]:
-    runs = runs_in(path)
-    if path.is_dir() and not any(
-        (of / name).is_file() for of in runs for name in (REPORT, META)
-    ):
-        raise KbrelError(
-            f"{path}: found no run in it; allowed: report folders, or a baseline's name or path"
-        )
-    return runs
+    if path.is_dir() and not any(path.rglob("*.json")):
+        raise KbrelError(f"{path}: found no run in it; allowed: folders of reports")
+    return runs_in(path)
 
 
 def _created(side: Side) -> str:
@@ -92,7 +87,7 @@ def trends_of(sides: Sequence[Side]) -> list[Trend]:
         (row, whole, change)
         for row in case_rows([*sides, *paired])
         if row.results[0] and (whole := row.results[-1])
-        for change in key_figures(whole)
+        for change in key_figures(whole) or [_NONE]
     ]
     if not figures:
         raise KbrelError(
