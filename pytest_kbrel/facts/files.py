@@ -26,6 +26,7 @@ from pytest_kbrel.records import (
     ANSWER_TYPES,
     BUCKETS,
     LANGUAGE_TAG,
+    ROLES,
     Fact,
     Relation,
     Shot,
@@ -52,6 +53,17 @@ def _texts(pattern: str) -> Callable[[Any], bool]:
 _is_line = _texts(r"(?!\s)[^\0\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+(?<!\s)")
 
 
+def _is_needs(item: Any) -> bool:
+    return isinstance(item, (list, tuple)) and all(
+        isinstance(need, (list, tuple))
+        and len(need) == 2
+        and isinstance(need[1], (list, tuple))
+        and bool(need[1])
+        and all(map(_is_line, (need[0], *need[1])))
+        for need in item
+    )
+
+
 # What each key may hold: whether a value may stand there, and in words what may.
 _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("id", *REQUIRED), (_is_line, _LINE)),
@@ -74,6 +86,10 @@ _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         _texts(f"({LANGUAGE_TAG})?"),
         "a language tag such as de or pt-BR",
     ),
+    "role": (("", *ROLES).__contains__, f"one of {', '.join(ROLES)}"),
+    "old": (_is_line, _LINE),
+    "needs": (_is_needs, 'a list of [question, [answers]]'),
+    "any_wording": (lambda item: isinstance(item, bool), "true or false"),
     "answer_range": (
         _is_range,
         "the least and the greatest number that is right, such as [118, 122]",
@@ -118,6 +134,9 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
         fields["popularity"] = float(value["popularity"])
     if value.get("answer_range") is not None:
         fields["answer_range"] = tuple(map(float, value["answer_range"]))
+    if "needs" in value:
+        needs = value["needs"]
+        fields["needs"] = tuple((asked, tuple(right)) for asked, right in needs)
     fact = Fact(**fields)
     _check_negatives(fact)
     check_labels(fact)

@@ -27,6 +27,7 @@ from pytest_kbrel.gates.changes import (
     without_tokens,
 )
 from pytest_kbrel.gates.comparison import Comparison, waived_facts
+from pytest_kbrel.gates.edits import forgets, held_against
 from pytest_kbrel.gates.figures import (
     AT_WORST,
     Figure,
@@ -175,9 +176,11 @@ def compare_case(
     ``result`` calls waived are in no comparison.
     """
     pairing = comparison.pairing(result)
+    held, notes = held_against(result, pairing)
     judged = _judged(
-        result, gates, _figures(result, pairing), [result], [pairing], comparison
+        result, gates, _figures(held, pairing), [held], [pairing], comparison
     )
+    judged = replace(judged, notes=(*judged.notes, *notes))
     # Of a recorded run they say what its own baseline had.
     shares = [share for share in judged.integrity if share.name != "unasked"]
     unmatched = Unmatched(waived=result.unmatched.waived)
@@ -197,6 +200,8 @@ def compare_case(
         total = len(pairing.asked) + len(pairing.unasked)
         shares.append(check_at_most(limits, "unasked", len(lacking), total, "")[0])
     lost, gained = fact_changes(asked, pairing)
+    if forgets(result):
+        lost, gained = gained, lost
     compared = replace(
         judged,
         integrity=tuple(shares),

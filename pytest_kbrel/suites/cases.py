@@ -45,6 +45,7 @@ from pytest_kbrel.suites.dataset import (
     reliability_groups,
     sample_of_slice,
 )
+from pytest_kbrel.suites.edits import role_groups, with_wrong_answers
 from pytest_kbrel.suites.gates import merged_gates
 from pytest_kbrel.suites.parse import Limit, WrittenProbe, WrittenSlice, WrittenSuite
 
@@ -134,6 +135,9 @@ def _case(
                         f"has no question, which {written.probe.name} needs: found neither frames of relation "
                         f"{fact.relation!r} nor 'question' in the fact; allowed: either",
                     )
+        if written.probe.slicing == "role":
+            stated = {**stated, "rounding": part.name.partition("-")[2]}
+            facts = with_wrong_answers(facts, world)
         if reads == "distractors":
             parts = reliability_slice(part.name)
             stated = {**stated, "prompt": parts.prompt if parts else ""}
@@ -195,7 +199,7 @@ def _case(
         shots=shots,
         controls=controls,
         alike=alike,
-        notes=_notes(len(facts), alike, shots),
+        notes=_notes(facts, alike, shots),
         cluster=cluster,
     )
 
@@ -222,12 +226,17 @@ def _wordings(
 
 
 def _notes(
-    count: int,
+    facts: Sequence[Fact],
     alike: Alike,
     shots: tuple[tuple[str, tuple[Shot, ...]], ...],
 ) -> tuple[str, ...]:
     """Return notes on facts of a case that are not asked as the others are."""
-    of_all, notes = f"of {count} facts", []
+    of_all, notes = f"of {len(facts)} facts", []
+    if bare := sum(of.role == "forget" and len(of.negatives) < 3 for of in facts):
+        notes.append(
+            f"{bare} {of_all}: there are no three wrong answers to offer, so that they are not asked by "
+            "multiple choice"
+        )
     if few := sum(share < 1 for _, share in alike):
         notes.append(
             f"{few} {of_all}: the data have too few wrong answers of the kind of the right one, so that some "
@@ -292,6 +301,7 @@ _GROUPS: dict[Slicing, Callable[[WrittenProbe, World], dict[str, tuple[Fact, ...
     "bucket": bucket_groups,
     "group": _own_groups,
     "knowledge": reliability_groups,
+    "role": role_groups,
 }
 
 
@@ -337,7 +347,8 @@ def _has_overall(written: WrittenProbe, cases: Sequence[Case], setting: str) -> 
             )
             message += "; allowed: such a slice, or no gate"
             raise SuiteError(message, written.entry.path, gate.line)
-    return len(cases) > 1 or bool(written.overall_gates)
+    several = len(cases) > 1 and bool(probe.overall_metrics)
+    return several or bool(written.overall_gates)
 
 
 def _over(
