@@ -341,6 +341,12 @@ class ModelPool:
         """Return why the model under test can score no answer, empty where it can."""
         return self.model().unscorable
 
+    def unroundable(self) -> str:
+        """Return the spec of one of the run's own models whose weights cannot be rounded, empty if none."""
+        with_base = self._settings.baseline_model and not (self.run and not self.run.base)
+        own = [self._model(to) for to in (_OWN if with_base else _OWN[:1])]
+        return next((of.describe().spec for of in own if not of.rounds), "")
+
     def notes(self) -> tuple[str, ...]:
         """Return remarks about the models opened so far, one sentence each."""
         return tuple(

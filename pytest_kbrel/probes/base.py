@@ -281,7 +281,7 @@ def question_request(
     is_open = isinstance(settings, EditsSettings) and is_unfinished(question)
     if is_open and settings.prompt_text is None:
         if settings.prompt == "chat":
-            asked = _chat_request(settings, CLOZE_INSTRUCTION, question)
+            asked = request_of(settings, CLOZE_INSTRUCTION)
             return dataclasses.replace(asked, lead=question)
         return request_of(settings, cloze(question, shown=bool(examples)))
     if isinstance(settings, ExampleWording) and settings.prompt == "chat":

@@ -15,12 +15,13 @@ from pytest_kbrel.models.checkpoint.endings import Endings
 from pytest_kbrel.models.checkpoint.model import CheckpointModel, LoadedCheckpoint
 from pytest_kbrel.models.hf.devices import token_budget
 from pytest_kbrel.models.hf.generator import Generator
+from pytest_kbrel.models.hf.rounding import rounded
 from pytest_kbrel.models.hf.scorer import Scorer
 from pytest_kbrel.models.hf.sharing import Probabilities, SharingMode, tolerance
 from pytest_kbrel.models.pretrained import quiet
 from pytest_kbrel.models.tokens import Pair, Prompt, common_prefix
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import Generated, GenerateRequest
+from pytest_kbrel.records import ROUNDINGS, Generated, GenerateRequest
 
 _QUESTIONS = tuple(
     f"Question: {question}\nAnswer:"
@@ -47,6 +48,8 @@ class HfModel(CheckpointModel):
     Responses do not depend on the other requests of a call: probabilities agree within 1e-4 in float32, texts
     are equal. ``budget`` is in tokens a batch; by default it is that of the spec.
     """
+
+    rounds = True
 
     def __init__(
         self, parts: LoadedCheckpoint, *, shares: bool = True, budget: int | None = None
@@ -128,6 +131,24 @@ class HfModel(CheckpointModel):
                 )
         state = f"{len(texts)} as by generate of transformers: {', '.join(map(repr, texts))}"
         return Finding(part="answers", state=state)
+
+    def generate_as_ready(
+        self, requests: Sequence[GenerateRequest]
+    ) -> Batches[Generated]:
+        """Yield the responses of :meth:`generate`, some at a time; of rounded weights, all at once.
+
+        Raises :class:`ModelError` where the weights cannot be rounded.
+        """
+        for rounding in dict.fromkeys(one.rounding for one in requests):
+            places = [n for n, one in enumerate(requests) if one.rounding == rounding]
+            asked = [requests[n] for n in places]
+            batches = super().generate_as_ready(asked)
+            if rounding:
+                # Nobody else is answered by rounded weights.
+                with self._lock, rounded(self.parts, ROUNDINGS[rounding]):
+                    batches = iter([*batches])
+            for batch in batches:
+                yield [(places[n], answer) for n, answer in batch]
 
     def close(self) -> None:
         """Free the weights; the model cannot be used any more."""
