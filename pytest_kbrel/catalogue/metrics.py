@@ -16,9 +16,7 @@ from pytest_kbrel.resources import tsv_rows
 
 Better = Literal["higher", "lower"]
 # Slices of one kind have the same metrics.
-SliceKind = Literal[
-    ProbeName, "known", "unseen", "edit", "keep", "follow", "forget"
-]
+SliceKind = Literal[ProbeName, "known", "unseen", "edit", "keep", "follow", "forget"]
 
 
 @record

@@ -343,7 +343,9 @@ class ModelPool:
 
     def unroundable(self) -> str:
         """Return the spec of one of the run's own models whose weights cannot be rounded, empty if none."""
-        with_base = self._settings.baseline_model and not (self.run and not self.run.base)
+        with_base = self._settings.baseline_model and not (
+            self.run and not self.run.base
+        )
         own = [self._model(to) for to in (_OWN if with_base else _OWN[:1])]
         return next((of.describe().spec for of in own if not of.rounds), "")
 

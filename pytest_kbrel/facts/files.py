@@ -88,7 +88,7 @@ _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "role": (("", *ROLES).__contains__, f"one of {', '.join(ROLES)}"),
     "old": (_is_line, _LINE),
-    "needs": (_is_needs, 'a list of [question, [answers]]'),
+    "needs": (_is_needs, "a list of [question, [answers]]"),
     "any_wording": (lambda item: isinstance(item, bool), "true or false"),
     "answer_range": (
         _is_range,

@@ -278,8 +278,11 @@ def question_request(
 
     Of edits it may be the beginning of a sentence, which is then to be completed.
     """
-    is_open = isinstance(settings, EditsSettings) and is_unfinished(question)
-    if is_open and settings.prompt_text is None:
+    if (
+        isinstance(settings, EditsSettings)
+        and settings.prompt_text is None
+        and is_unfinished(question)
+    ):
         if settings.prompt == "chat":
             asked = request_of(settings, CLOZE_INSTRUCTION)
             return dataclasses.replace(asked, lead=question)

@@ -42,9 +42,7 @@ QA = _QA_INSTRUCTION + "\n{examples}\nQuestion: {question}"
 CHOICE = _CHOICE_INSTRUCTION + "\n{examples}\nQuestion: {question}\n{options}"
 # A question of MONITOR in front of an answer's lead, where no chat template parts the two.
 LEAD_QUESTION = "Question: {question}"
-CLOZE_INSTRUCTION = (
-    'Complete the sentence in as few words as you can. Write "unsure" if you do not know.'
-)
+CLOZE_INSTRUCTION = 'Complete the sentence in as few words as you can. Write "unsure" if you do not know.'
 _CLOZE_SHOTS: Pairs = (
     ("The planet that is closest to the Sun is", "Mercury"),
     ("The river that flows through the town of Ombrelvane is", UNSURE),
