@@ -39,6 +39,7 @@ from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.records import (
     BASELINE,
     Case,
+    Failed,
     Fingerprint,
     ProbeName,
     Request,
@@ -51,6 +52,9 @@ from pytest_kbrel.store.run_store import AnswerCounts, RunStore
 
 # Model under test and baseline model, as ``Ask.to`` names them; all others are helper models.
 _OWN = ("", BASELINE)
+_ROUNDABLE = (
+    "allowed: a checkpoint that transformers runs, or a suite without 'also_as'"
+)
 _WHOSE = {"": "", BASELINE: "baseline model: "}
 
 
@@ -160,6 +164,11 @@ class ModelPool:
         if self.run is not None and to in _OWN:
             return dict.fromkeys(new, NOT_RECORDED)
         try:
+            model = self._known(to)
+            if not model.rounds and any(request.rounding for request in new):
+                spec = model.describe().spec
+                error = f"the weights of {spec} cannot be rounded; {_ROUNDABLE}"
+                return dict.fromkeys(new, Failed(error=error))
             return responses_of(self._asker(to), new)
         except KbrelError as error:
             if self.run is None or self.run.helper(to) is None:
@@ -340,14 +349,6 @@ class ModelPool:
     def unscorable(self) -> str:
         """Return why the model under test can score no answer, empty where it can."""
         return self.model().unscorable
-
-    def unroundable(self) -> str:
-        """Return the spec of one of the run's own models whose weights cannot be rounded, empty if none."""
-        with_base = self._settings.baseline_model and not (
-            self.run and not self.run.base
-        )
-        own = [self._model(to) for to in (_OWN if with_base else _OWN[:1])]
-        return next((of.describe().spec for of in own if not of.rounds), "")
 
     def notes(self) -> tuple[str, ...]:
         """Return remarks about the models opened so far, one sentence each."""

@@ -194,8 +194,6 @@ NOT_RECORDED = Failed(error="not recorded")
 class RecordedModel(Model):
     """Model that a recorded run asked, and that nobody asks now: its responses are in the store of the run."""
 
-    rounds = True
-
     def __init__(self, fingerprint: Fingerprint, notes: tuple[str, ...] = ()) -> None:
         self._fingerprint = fingerprint
         self._notes = notes

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,11 @@ from pytest_kbrel.records import (
     LANGUAGE_TAG,
     ROLES,
     Fact,
+    Need,
     Relation,
     Shot,
 )
+from pytest_kbrel.serialization import from_wire
 
 REQUIRED = ("relation", "subject", "object")
 LISTS = ("aliases", "negatives", "wordings")
@@ -54,16 +57,13 @@ _is_line = _texts(r"(?!\s)[^\0\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+(?<!\s)")
 
 
 def _is_needs(item: Any) -> bool:
-    return isinstance(item, (list, tuple)) and all(
-        isinstance(need, (list, tuple))
-        and len(need) == 2
-        and isinstance(need[1], (list, tuple))
-        and bool(need[1])
-        and all(map(_is_line, (need[0], *need[1])))
-        for need in item
-    )
+    try:
+        return all(_is_line(asked) and right for asked, right in _needs(item))
+    except ValueError:
+        return False
 
 
+_needs = partial(from_wire, tuple[Need, ...])
 # What each key may hold: whether a value may stand there, and in words what may.
 _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("id", *REQUIRED), (_is_line, _LINE)),
@@ -135,8 +135,7 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
     if value.get("answer_range") is not None:
         fields["answer_range"] = tuple(map(float, value["answer_range"]))
     if "needs" in value:
-        needs = value["needs"]
-        fields["needs"] = tuple((asked, tuple(right)) for asked, right in needs)
+        fields["needs"] = _needs(value["needs"])
     fact = Fact(**fields)
     _check_negatives(fact)
     check_labels(fact)

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_kbrel import stats
+from pytest_kbrel.catalogue.probes import EDITS
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.catalogue.verdicts import SEVERITY, worst
 from pytest_kbrel.errors import count
@@ -26,8 +27,7 @@ from pytest_kbrel.gates.changes import (
     fact_changes,
     without_tokens,
 )
-from pytest_kbrel.gates.comparison import Comparison, waived_facts
-from pytest_kbrel.gates.edits import forgets, held_against
+from pytest_kbrel.gates.comparison import Comparison, held_against, waived_facts
 from pytest_kbrel.gates.figures import (
     AT_WORST,
     Figure,
@@ -176,11 +176,10 @@ def compare_case(
     ``result`` calls waived are in no comparison.
     """
     pairing = comparison.pairing(result)
-    held, notes = held_against(result, pairing)
-    judged = _judged(
-        result, gates, _figures(held, pairing), [held], [pairing], comparison
-    )
-    judged = replace(judged, notes=(*judged.notes, *notes))
+    held = held_against(result, pairing)
+    figures = _figures(held, pairing)
+    judged = _judged(held, gates, figures, [held], [pairing], comparison)
+    judged = replace(judged, table=result.table)
     # Of a recorded run they say what its own baseline had.
     shares = [share for share in judged.integrity if share.name != "unasked"]
     unmatched = Unmatched(waived=result.unmatched.waived)
@@ -200,7 +199,7 @@ def compare_case(
         total = len(pairing.asked) + len(pairing.unasked)
         shares.append(check_at_most(limits, "unasked", len(lacking), total, "")[0])
     lost, gained = fact_changes(asked, pairing)
-    if forgets(result):
+    if result.probe == EDITS.name and EDITS.kind(result.slice) == "forget":
         lost, gained = gained, lost
     compared = replace(
         judged,

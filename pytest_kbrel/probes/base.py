@@ -294,7 +294,7 @@ def question_request(
 
 
 def choice_request(
-    settings: ReliabilitySettings, question: str, options: Sequence[str]
+    settings: ReliabilitySettings | EditsSettings, question: str, options: Sequence[str]
 ) -> GenerateRequest:
     """Return the request that asks a multiple-choice question with lettered options.
 

@@ -35,7 +35,6 @@ from pytest_kbrel.records import (
     Fact,
     Generated,
     Outcome,
-    ReliabilitySettings,
     Table,
     read_digest,
     short_digest,
@@ -56,8 +55,7 @@ def run(case: Case) -> ProbeRun:
     to count: what is to stay right, what the needs of one that follows are right, what is to be forgotten
     known. ``first`` is the first wording right, ``old`` answered with the old object.
     """
-    settings = case.settings
-    assert isinstance(settings, EditsSettings)
+    settings = _settings(case)
     asked = {fact.id: _questions(case, fact) for fact in case.facts}
 
     def named(ask: Ask, number: int) -> Ask:
@@ -77,9 +75,16 @@ def run(case: Case) -> ProbeRun:
     results = yield from in_step(runs, named)
     options = {fact.id: _options(case, fact) for fact in case.facts}
     choices = tuple(
-        named(ask, 0)
+        named(
+            Ask(
+                fact_id=fact.id,
+                role=f"choice:{number}",
+                request=choice_request(settings, question_of(case, fact), offered),
+            ),
+            0,
+        )
         for fact in case.facts
-        for ask in _choices(case, fact, options[fact.id])
+        for number, offered in enumerate(options[fact.id])
     )
     answers = Answers()
     if choices:
@@ -123,33 +128,15 @@ def _questions(case: Case, fact: Fact) -> list[Fact]:
 
 def _options(case: Case, fact: Fact) -> list[list[str]]:
     """Return the options of each multiple-choice question; none where there are too few wrong answers."""
-    settings = case.settings
-    assert isinstance(settings, EditsSettings)
     if fact.role != "forget" or len(fact.negatives) < DISTRACTORS_SHOWN:
         return []
-    draws = draws_for(case, fact)
-    right = fact.object or ""
-    return option_lists(fact, right, fact.negatives, settings.choices, draws)
+    count, draws = _settings(case).choices, draws_for(case, fact)
+    return option_lists(fact, fact.object or "", fact.negatives, count, draws)
 
 
-def _choices(case: Case, fact: Fact, lists: Sequence[Sequence[str]]) -> list[Ask]:
-    asked = case.settings
-    assert isinstance(asked, EditsSettings)
-    settings = ReliabilitySettings(
-        prompt=asked.prompt,
-        system=asked.system,
-        stop=asked.stop,
-        max_new_tokens=asked.max_new_tokens,
-    )
-    question = question_of(case, fact)
-    return [
-        Ask(
-            fact_id=fact.id,
-            role=f"choice:{number}",
-            request=choice_request(settings, question, options),
-        )
-        for number, options in enumerate(lists)
-    ]
+def _settings(case: Case) -> EditsSettings:
+    assert isinstance(case.settings, EditsSettings)
+    return case.settings
 
 
 def _outcome(

@@ -90,6 +90,7 @@ from pytest_kbrel.records.suite import (
     Judgement,
     Label,
     MonitorSettings,
+    Need,
     ProbeName,
     ProbeSettings,
     Relation,

@@ -370,11 +370,12 @@ ROUNDINGS: Mapping[str, int] = {"int8": 8, "int4": 4}
 class EditsSettings(HeadToTailSettings):
     """Settings of edits: ``choices`` multiple-choice questions about what is to be forgotten.
 
-    ``rounding``, one of :data:`ROUNDINGS`, is that of the slice; empty where the weights stay as they are.
+    ``choice_prompt`` is as :class:`ReliabilitySettings` has it. ``rounding``, one of :data:`ROUNDINGS`, is that of the slice; empty where the weights stay as they are.
     """
 
     prompt: Literal["auto", "few-shot", "zero-shot", "chat"] = "auto"
     choices: int = 4
+    choice_prompt: str | None = None
     rounding: str = ""
 
 

@@ -331,12 +331,6 @@ class CaseAsker:
         if PROBES[case.probe].scored and (why := self.pool.unscorable()):
             # The model reasons first, so its answers have no probabilities.
             raise no_probabilities(case.probe, why)
-        rounding = getattr(case.settings, "rounding", "")
-        if rounding and (spec := self.pool.unroundable()):
-            raise ModelError(
-                f"{case.id}: the weights of {spec} cannot be rounded to {rounding}; allowed: a checkpoint that "
-                "transformers runs, or a suite without 'also_as'"
-            )
 
     def _prepare(self, case: Case) -> Case:
         """Return a case with the distractors and the examples that it is asked with."""

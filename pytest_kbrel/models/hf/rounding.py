@@ -25,42 +25,34 @@ def rounded(parts: LoadedCheckpoint, bits: int) -> Iterator[None]:
     """
     model = parts.model
     matrices = [*_matrices(model)]
-    broken = [of for of, _ in matrices if not of.is_floating_point() or of.is_meta]
-    if broken or not matrices:
-        found = broken[0].dtype if broken else "no matrix"
+    if not all(of.is_floating_point() and not of.is_meta for of in matrices):
         raise ModelError(
-            f"{parts.spec.path}: its weights cannot be rounded: found {found}; allowed: weights in float32, "
-            "bfloat16 or float16 that are in memory as a whole, or a suite without 'also_as'"
+            f"{parts.spec.path}: its weights cannot be rounded: found some that are quantised or not in memory; "
+            "allowed: a whole checkpoint in float32, bfloat16 or float16, or a suite without 'also_as'"
         )
     with torch.no_grad():
-        kept = [of.detach().clone() for of, _ in matrices]
+        kept = [of.clone() for of in matrices]
         try:
             if parts.spec.peft:
                 model.merge_adapter()
-            for of, is_turned in matrices:
-                matrix = of.float().movedim(-2, -1) if is_turned else of.float()
-                rows = matrix.reshape(-1, matrix.shape[-1])
-                whole = quantise(rows, bits, rows.shape[-1]).reshape(matrix.shape)
-                of.copy_(whole.movedim(-2, -1) if is_turned else whole)
-            with torch.enable_grad():
-                yield
+            for of in matrices:
+                rows = of.float().reshape(-1, of.shape[-1])
+                of.copy_(quantise(rows, bits, rows.shape[-1]).reshape(of.shape))
+            yield
         finally:
             if parts.spec.peft:
                 model.unmerge_adapter()
-            for (of, _), before in zip(matrices, kept, strict=True):
+            for of, before in zip(matrices, kept, strict=True):
                 of.copy_(before)
 
 
-def _matrices(model: Any) -> Iterator[tuple[torch.Tensor, bool]]:
-    """Yield the weights to round, and whether their output channels are the columns."""
-    outside = {
-        id(part.weight)
-        for part in (model.get_input_embeddings(), model.get_output_embeddings())
-        if part is not None
-    }
+def _matrices(model: Any) -> Iterator[torch.Tensor]:
+    """Yield the weights to round, a row an output channel."""
+    head = model.get_output_embeddings()
     for name, part in model.named_modules():
-        if isinstance(part, nn.Embedding) or ".lora_" in name:
+        if part is head or isinstance(part, nn.Embedding) or ".lora_" in name:
             continue
         for weight in part.parameters(recurse=False):
-            if weight.ndim > 1 and id(weight) not in outside:
-                yield weight, isinstance(part, Conv1D)
+            if weight.ndim > 1:
+                # GPT-2 keeps its weights the other way round.
+                yield weight.data.T if isinstance(part, Conv1D) else weight.data
