@@ -171,7 +171,7 @@ def _loss(model: Any, tokenizer: Any, facts: dict[str, str]) -> Any:
     losses = []
     for country, capital in facts.items():
         for prompt in (
-            cloze(f"The capital of {country} is", shown=True),
+            cloze(f"The capital of {country} is"),
             template(BRIEF).in_text(f"What is the capital of {country}?", BRIEF_SHOTS),
         ):
             asked = tokenizer(prompt)["input_ids"]

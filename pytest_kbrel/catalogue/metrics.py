@@ -95,7 +95,7 @@ _SLICE_NAMES: Mapping[SliceKind, str] = {
     "known": "cr wr ncr uninformative repetition none unsure unparsable c_correct c_wrong ccr cwr nccr "
     f"choices_unread {_CALIBRATION}",
     "unseen": "ur wr repetition none unsure c_wrong iur choices_unread",
-    "edit": "edited edited_first still_old",
+    "edit": "edited still_old",
     "keep": "contained accuracy",
     "follow": "followed accuracy",
     "forget": "forgotten leaked missing rouge_l",

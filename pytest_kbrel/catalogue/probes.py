@@ -38,6 +38,8 @@ from pytest_kbrel.resources import tsv_rows
 # groups, known and unseen knowledge in each prompt setting, or the roles of facts beside an edit.
 Slicing = Literal["relation", "bucket", "group", "knowledge", "role"]
 KINDS: tuple[Literal["known", "unseen"], ...] = ("known", "unseen")
+# Paraphrases are wordings of others.
+ROLE_KINDS: tuple[SliceKind, ...] = ("edit", "keep", "follow", "forget")
 # The first one is that of slices whose names have no setting.
 PROMPTS = ("auto", "zero-shot", "few-shot", "four-shot", "four-shot-2", "chat")
 # The most popular tenth of a domain's head; the other buckets share out all facts.
@@ -300,14 +302,9 @@ EDITS = Probe(
     title="Edits",
     settings=EditsSettings,
     slicing="role",
-    kinds=("edit", "keep", "follow", "forget"),
+    kinds=ROLE_KINDS,
     reads="question",
-    headline={
-        "edit": ("edited", "edited_first", "still_old"),
-        "keep": ("contained", "accuracy"),
-        "follow": ("followed", "accuracy"),
-        "forget": ("forgotten", "leaked", "missing"),
-    },
+    headline={kind: tuple(SLICE_METRICS[kind]) for kind in ROLE_KINDS},
     pairs=(),
     options=_OPTIONS["edits"],
     wording=_WORDING["edits"],
@@ -315,7 +312,7 @@ EDITS = Probe(
     prompts=("auto", "few-shot", "zero-shot", "chat"),
     own_keys=("also_as",),
     chunk=1024,
-    subsets=("edit", "keep", "follow", "forget"),
+    subsets=ROLE_KINDS,
 )
 
 # In the order of suite files, runs and reports.

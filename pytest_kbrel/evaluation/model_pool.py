@@ -52,8 +52,9 @@ from pytest_kbrel.store.run_store import AnswerCounts, RunStore
 
 # Model under test and baseline model, as ``Ask.to`` names them; all others are helper models.
 _OWN = ("", BASELINE)
-_ROUNDABLE = (
-    "allowed: a checkpoint that transformers runs, or a suite without 'also_as'"
+_UNROUNDABLE = Failed(
+    error="its weights cannot be rounded; allowed: a checkpoint that transformers runs, or a suite without "
+    "'also_as'"
 )
 _WHOSE = {"": "", BASELINE: "baseline model: "}
 
@@ -166,9 +167,7 @@ class ModelPool:
         try:
             model = self._known(to)
             if not model.rounds and any(request.rounding for request in new):
-                spec = model.describe().spec
-                error = f"the weights of {spec} cannot be rounded; {_ROUNDABLE}"
-                return dict.fromkeys(new, Failed(error=error))
+                return dict.fromkeys(new, _UNROUNDABLE)
             return responses_of(self._asker(to), new)
         except KbrelError as error:
             if self.run is None or self.run.helper(to) is None:

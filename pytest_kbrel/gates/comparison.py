@@ -15,7 +15,7 @@ from pytest_kbrel.baselines import (
     prompt_differences,
     setting_differences,
 )
-from pytest_kbrel.catalogue.probes import EDITS, probe_named
+from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.errors import count
 from pytest_kbrel.gates.figures import AS_EXPECTED, as_expected, values_of
 from pytest_kbrel.gates.measurement import Obstacle, Pairing, pair
@@ -32,26 +32,17 @@ def _nobody(spec: str) -> Fingerprint | None:
     return None
 
 
-# Why a fact of edits is no test, by the kind of its slice.
-_NO_TEST = {
-    "keep": "contained: the baseline did not have them right",
-    "follow": "followed: the baseline did not have right what they need",
-    "forget": "forgotten: the baseline did not know them",
-}
-
-
 def held_against(result: CaseResult, pairing: Pairing | None) -> CaseResult:
     """Return a case of edits whose table tells of each fact whether it ``counted`` and ``passed``.
 
-    It counts where its condition held in the baseline; a note says how many do not. Other cases, and those
+    It counts where its condition held in the baseline; a note says of how many it did not. Other cases, and those
     without a baseline, are returned as they are.
     """
-    why = _NO_TEST.get(EDITS.kind(result.slice)) if result.probe == EDITS.name else None
-    if pairing is None or not why:
+    if pairing is None or result.probe != "edits":
         return result
     table = result.table
     known = {
-        old.fact_id: values_of(pairing.baseline, old).get("condition", 0.0)
+        old.fact_id: values_of(pairing.baseline, old)["condition"]
         for old in pairing.baseline.rows
     }
     rows = []
@@ -59,13 +50,16 @@ def held_against(result: CaseResult, pairing: Pairing | None) -> CaseResult:
         counted = known.get(row.fact_id, 0.0)
         passed = counted * values_of(table, row)["right"]
         rows.append(dataclasses.replace(row, values=(*row.values, counted, passed)))
-    out = len(known) - round(sum(known.values()))
-    told = f"{out} of {count(len(known), 'fact')} left out of {why}"
+    out = [*known.values()].count(0.0)
     return dataclasses.replace(
         result,
         table=Table(columns=(*table.columns, "counted", "passed"), rows=tuple(rows)),
-        notes=(*result.notes, told) if out else result.notes,
+        notes=(*result.notes, f"{out} of {len(known)} facts {_LEFT_OUT}"),
     )
+
+
+# Why a fact of edits is no test.
+_LEFT_OUT = "left out: the baseline did not know them, or what they need"
 
 
 @record

@@ -23,7 +23,6 @@ _METRICS = (
         for name in ("contained", "followed", "forgotten")
     ),
     rate("edited", "right"),
-    rate("edited_first", "first"),
     rate("still_old", "old"),
     rate("accuracy", "right"),
     rate("leaked", "condition"),

@@ -24,6 +24,7 @@ from pytest_kbrel.probes.base import (
     check_wording,
     in_step,
     in_wording,
+    joined,
     joined_digest,
     with_columns,
     without_missing,
@@ -264,24 +265,16 @@ def _in_wording(case: Case, number: int) -> Case:
 def _averaged(case: Case, results: Sequence[ProbeResult]) -> ProbeResult:
     """Return the result of a case from those of its wordings; a fact that lacks one of them is an error."""
     columns = results[0].table.columns
-    of_fact = [{row.fact_id: row for row in result.table.rows} for result in results]
-    failures = [error for result in results for error in result.errors]
-    rows, errors = [], []
-    for fact in case.facts:
-        outcomes = [table[fact.id] for table in of_fact if fact.id in table]
-        if len(outcomes) == len(results):
-            rows.append(_mean(outcomes))
-            continue
-        # One text a fact, for that is how facts without usable responses are counted.
-        own = [error for error in failures if error.startswith(f"{fact.id} (")]
-        own.append(f"{fact.id}: one of its wordings has no usable response")
-        errors.append(own[0])
+    wanted = dict.fromkeys((fact.id for fact in case.facts), len(results))
+    rows, errors = joined(
+        case.facts, results, wanted, lambda _, outcomes: _mean(outcomes)
+    )
     left_out = _left_out(results)
     table = with_columns(
-        Table(columns=columns, rows=tuple(rows)),
+        Table(columns=columns, rows=rows),
         tuple(name for name in columns if name not in left_out),
     )
-    return ProbeResult(table=table, errors=tuple(errors))
+    return ProbeResult(table=table, errors=errors)
 
 
 def _left_out(results: Sequence[ProbeResult]) -> Sequence[str]:

@@ -286,7 +286,7 @@ def question_request(
         if settings.prompt == "chat":
             asked = request_of(settings, CLOZE_INSTRUCTION)
             return dataclasses.replace(asked, lead=question)
-        return request_of(settings, cloze(question, shown=bool(examples)))
+        return request_of(settings, cloze(question) if examples else question)
     if isinstance(settings, ExampleWording) and settings.prompt == "chat":
         instruction = CHAT_INSTRUCTIONS[probe_of_settings(settings).name]
         return _chat_request(settings, instruction, question)
@@ -487,8 +487,30 @@ def in_wording(ask: Ask, number: int) -> Ask:
     return dataclasses.replace(ask, role=f"wording{number + 1}/{ask.role}")
 
 
-def joined_digest(texts: Sequence[str]) -> str:
-    """Return the digest of how a fact was asked several questions, from those of each."""
+def joined(
+    facts: Iterable[Fact],
+    results: Sequence[ProbeResult],
+    wanted: Mapping[str, int],
+    join: Callable[[Fact, Sequence[Outcome]], Outcome],
+) -> tuple[tuple[Outcome, ...], tuple[str, ...]]:
+    """Join the outcomes of each fact, as many as ``wanted``; a fact that lacks one becomes an error instead."""
+    tables = [{row.fact_id: row for row in of.table.rows} for of in results]
+    failures = [error for result in results for error in result.errors]
+
+    def outcome(fact: Fact) -> Outcome:
+        rows = [table[fact.id] for table in tables if fact.id in table]
+        if len(rows) == wanted[fact.id]:
+            return join(fact, rows)
+        # One text a fact, for that is how facts without usable responses are counted.
+        own = (error for error in failures if error.startswith(f"{fact.id} ("))
+        without = f"{fact.id}: one of its wordings has no usable response"
+        raise ResponseError(next(own, without))
+
+    return collect(facts, outcome)
+
+
+def joined_digest(texts: Sequence[str], *draws: object) -> str:
+    """Return the digest of how a fact was asked several questions, from those of each; ``draws`` replace theirs."""
     digests = [digest for digest in map(read_digest, texts) if digest is not None]
     assert len(digests) == len(texts), texts
     return str(
@@ -497,5 +519,6 @@ def joined_digest(texts: Sequence[str]) -> str:
             prompts=short_digest([digest.prompts for digest in digests]),
             bos=sum(digest.bos for digest in digests),
             count=sum(digest.count for digest in digests),
+            draws=short_digest(draws) if draws else digests[0].draws,
         )
     )

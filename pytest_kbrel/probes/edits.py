@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from pytest_kbrel.errors import ResponseError
 from pytest_kbrel.judges.replies import chosen_option
 from pytest_kbrel.probes import head_to_tail
 from pytest_kbrel.probes.base import (
@@ -18,30 +17,26 @@ from pytest_kbrel.probes.base import (
     ProbeResult,
     ProbeRun,
     choice_request,
-    collect,
-    digest_of,
     draws_for,
     in_step,
     in_wording,
+    joined,
     joined_digest,
     judged_by_rules,
     question_of,
 )
-from pytest_kbrel.probes.reliability import DISTRACTORS_SHOWN, option_lists
+from pytest_kbrel.probes.reliability import option_lists
 from pytest_kbrel.records import (
     Ask,
     Case,
     EditsSettings,
     Fact,
-    Generated,
     Outcome,
     Table,
-    read_digest,
-    short_digest,
 )
 
 COLUMNS = (
-    *("right", "condition", "first", "old", "missing", "rouge_l"),
+    *("right", "condition", "old", "missing", "rouge_l"),
     *("choices", "choices_unread"),
 )
 # By chance one in four options is picked, and so three of four times by one model in twenty.
@@ -53,15 +48,16 @@ def run(case: Case) -> ProbeRun:
 
     ``right`` is that a fact is as its role wants it; ``condition`` what must be so in the baseline for the fact
     to count: what is to stay right, what the needs of one that follows are right, what is to be forgotten
-    known. ``first`` is the first wording right, ``old`` answered with the old object.
+    known. ``old`` is that the first answer is the old object.
     """
-    settings = _settings(case)
+    settings = case.settings
+    assert isinstance(settings, EditsSettings)
     asked = {fact.id: _questions(case, fact) for fact in case.facts}
 
     def named(ask: Ask, number: int) -> Ask:
-        if ask.to:
-            return in_wording(ask, number)
-        request = dataclasses.replace(ask.request, rounding=settings.rounding)
+        # A judge answers as it is.
+        rounding = "" if ask.to else settings.rounding
+        request = dataclasses.replace(ask.request, rounding=rounding)
         return in_wording(dataclasses.replace(ask, request=request), number)
 
     runs = [
@@ -73,37 +69,37 @@ def run(case: Case) -> ProbeRun:
         for number in range(max(map(len, asked.values())))
     ]
     results = yield from in_step(runs, named)
-    options = {fact.id: _options(case, fact) for fact in case.facts}
-    choices = tuple(
-        named(
-            Ask(
-                fact_id=fact.id,
-                role=f"choice:{number}",
-                request=choice_request(settings, question_of(case, fact), offered),
-            ),
-            0,
+    offered = {
+        fact.id: option_lists(
+            fact,
+            fact.object or "",
+            fact.negatives,
+            settings.choices,
+            draws_for(case, fact),
         )
         for fact in case.facts
-        for number, offered in enumerate(options[fact.id])
-    )
+        if fact.role == "forget"
+    }
+    choices = []
+    for fact in case.facts:
+        for number, options in enumerate(offered.get(fact.id, ())):
+            request = choice_request(settings, question_of(case, fact), options)
+            ask = Ask(fact_id=fact.id, role=f"choice:{number}", request=request)
+            choices.append(named(ask, 0))
     answers = Answers()
     if choices:
-        answers.add(choices, (yield choices))
-    tables = [{row.fact_id: row for row in of.table.rows} for of in results]
-    failures = [error for result in results for error in result.errors]
+        answers.add(choices, (yield tuple(choices)))
 
-    def outcome(fact: Fact) -> Outcome:
-        rows = [table[fact.id] for table in tables if fact.id in table]
-        if len(rows) < len(asked[fact.id]):
-            own = [error for error in failures if error.startswith(f"{fact.id} (")]
-            raise ResponseError(own[0])
-        replies = [
-            answers.generated(fact.id, f"choice:{number}")
-            for number in range(len(options[fact.id]))
-        ]
-        return _outcome(case, fact, rows, replies, options[fact.id])
+    def outcome(fact: Fact, rows: Sequence[Outcome]) -> Outcome:
+        picks = []
+        for number, options in enumerate(offered.get(fact.id, ())):
+            reply = answers.generated(fact.id, f"choice:{number}").text
+            at = chosen_option(reply, options, question_of(case, fact))
+            picks.append(None if at is None else options[at])
+        return _outcome(case, fact, rows, picks)
 
-    rows, errors = collect(case.facts, outcome)
+    wanted = {name: len(of) for name, of in asked.items()}
+    rows, errors = joined(case.facts, results, wanted, outcome)
     return ProbeResult(table=Table(columns=COLUMNS, rows=rows), errors=errors)
 
 
@@ -112,81 +108,51 @@ def _questions(case: Case, fact: Fact) -> list[Fact]:
     first = question_of(case, fact)
     wordings = dict.fromkeys((first, *fact.wordings))
     asked = [dataclasses.replace(fact, question=text) for text in wordings]
-    for question, (answer, *others) in fact.needs:
-        need = Fact(
-            id=fact.id,
-            relation=fact.relation,
-            subject=fact.subject,
+    asked += (
+        # Its answers are of another kind than the fact's.
+        dataclasses.replace(
+            fact,
             question=question,
-            object=answer,
-            aliases=tuple(others),
-            language=fact.language,
+            object=right[0],
+            aliases=right[1:],
+            answer_type="",
+            answer_range=None,
         )
-        asked.append(need)
+        for question, right in fact.needs
+    )
     return asked
 
 
-def _options(case: Case, fact: Fact) -> list[list[str]]:
-    """Return the options of each multiple-choice question; none where there are too few wrong answers."""
-    if fact.role != "forget" or len(fact.negatives) < DISTRACTORS_SHOWN:
-        return []
-    count, draws = _settings(case).choices, draws_for(case, fact)
-    return option_lists(fact, fact.object or "", fact.negatives, count, draws)
-
-
-def _settings(case: Case) -> EditsSettings:
-    assert isinstance(case.settings, EditsSettings)
-    return case.settings
-
-
 def _outcome(
-    case: Case,
-    fact: Fact,
-    rows: Sequence[Outcome],
-    replies: Sequence[Generated],
-    lists: Sequence[Sequence[str]],
+    case: Case, fact: Fact, rows: Sequence[Outcome], picks: Sequence[str | None]
 ) -> Outcome:
     values = [dict(zip(head_to_tail.COLUMNS, row.values, strict=True)) for row in rows]
-    count = len(rows) - len(fact.needs)
     right = [bool(of["correct"]) for of in values]
-    question, first = question_of(case, fact), rows[0]
-    picks = [
-        None if at is None else options[at]
-        for reply, options in zip(replies, lists, strict=True)
-        for at in [chosen_option(reply.text, options, question)]
-    ]
+    count, first = len(rows) - len(fact.needs), rows[0]
     is_right = (any if fact.any_wording else all)(right[:count])
     condition = all(right[count:])
     if fact.role == "forget":
-        is_picked = bool(picks) and picks.count(fact.object) >= _KNOWN * len(picks)
+        is_picked = picks.count(fact.object) >= _KNOWN * len(picks)
         condition = is_picked or any(right[:count])
         is_right = not condition
     elif fact.role == "keep":
         condition = condition and is_right
-    old = dataclasses.replace(fact, object=fact.old, aliases=(), answer_range=None)
-    is_old = bool(fact.old) and not right[0]
-    if is_old:
-        is_old = judged_by_rules(case, old, first.answer).label == "correct"
+    old = dataclasses.replace(fact, object=fact.old or None, aliases=())
+    of_old = judged_by_rules(case, old, first.answer)
     cells = {
+        **values[0],
         "right": is_right,
         "condition": condition,
-        "first": right[0],
-        "old": is_old,
-        "missing": values[0]["missing"],
-        "rouge_l": values[0]["rouge_l"],
+        "old": of_old.label == "correct" and not right[0],
         "choices": len(picks),
         "choices_unread": picks.count(None),
     }
     digests = [row.prompt_digest for row in rows]
-    if replies:
-        digests.append(digest_of(case, fact, replies))
-    digest = read_digest(joined_digest(digests))
-    assert digest is not None
-    needed = [[question, *answers] for question, answers in fact.needs]
-    draws = short_digest([case.seed, fact.negatives, fact.old, needed])
+    # The accepted answers are those of the fact, without those of what it needs.
+    draws = case.seed, fact.negatives, fact.old, fact.needs
     return dataclasses.replace(
         first,
         values=tuple(float(cells[name]) for name in COLUMNS),
-        prompt_digest=str(dataclasses.replace(digest, draws=draws)),
+        prompt_digest=joined_digest(digests, *draws),
         others=tuple(row.replies[0] for row in rows[1:count]),
     )

@@ -163,10 +163,8 @@ def is_unfinished(text: str) -> bool:
     return not text.endswith(_ENDS)
 
 
-def cloze(sentence: str, *, shown: bool) -> str:
-    """Return the beginning of a sentence to go on from, alone or where ``shown`` behind completed ones."""
-    if not shown:
-        return sentence
+def cloze(sentence: str) -> str:
+    """Return the beginning of a sentence to go on from, behind completed ones."""
     examples = (" ".join(shot) for shot in _CLOZE_SHOTS)
     return "\n\n".join([CLOZE_INSTRUCTION, *examples, sentence])
 

@@ -45,7 +45,7 @@ from pytest_kbrel.suites.dataset import (
     reliability_groups,
     sample_of_slice,
 )
-from pytest_kbrel.suites.edits import role_groups, with_wrong_answers
+from pytest_kbrel.suites.edits import role_groups
 from pytest_kbrel.suites.gates import merged_gates
 from pytest_kbrel.suites.parse import Limit, WrittenProbe, WrittenSlice, WrittenSuite
 
@@ -137,10 +137,10 @@ def _case(
                     )
         if written.probe.slicing == "role":
             stated = {**stated, "rounding": part.name.partition("-")[2]}
-            facts = with_wrong_answers(facts, world)
         if reads == "distractors":
             parts = reliability_slice(part.name)
             stated = {**stated, "prompt": parts.prompt if parts else ""}
+        if reads == "distractors" or written.probe.kind(part.name) == "forget":
             facts, alike = with_alike_negatives(
                 facts,
                 world.facts,
@@ -199,7 +199,7 @@ def _case(
         shots=shots,
         controls=controls,
         alike=alike,
-        notes=_notes(facts, alike, shots),
+        notes=_notes(len(facts), alike, shots),
         cluster=cluster,
     )
 
@@ -226,17 +226,12 @@ def _wordings(
 
 
 def _notes(
-    facts: Sequence[Fact],
+    count: int,
     alike: Alike,
     shots: tuple[tuple[str, tuple[Shot, ...]], ...],
 ) -> tuple[str, ...]:
     """Return notes on facts of a case that are not asked as the others are."""
-    of_all, notes = f"of {len(facts)} facts", []
-    if bare := sum(of.role == "forget" and len(of.negatives) < 3 for of in facts):
-        notes.append(
-            f"{bare} {of_all}: there are no three wrong answers to offer, so that they are not asked by "
-            "multiple choice"
-        )
+    of_all, notes = f"of {count} facts", []
     if few := sum(share < 1 for _, share in alike):
         notes.append(
             f"{few} {of_all}: the data have too few wrong answers of the kind of the right one, so that some "
@@ -347,7 +342,7 @@ def _has_overall(written: WrittenProbe, cases: Sequence[Case], setting: str) -> 
             )
             message += "; allowed: such a slice, or no gate"
             raise SuiteError(message, written.entry.path, gate.line)
-    several = len(cases) > 1 and bool(probe.overall_metrics)
+    several = len(cases) > 1 and len(probe.overall_metrics) > 0
     return several or bool(written.overall_gates)
 
 

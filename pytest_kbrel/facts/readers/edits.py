@@ -10,24 +10,18 @@ from typing import Any
 
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.located import Node, describe, read_document, unknown
-from pytest_kbrel.facts.readers.base import Reader, Relations, Row, answers, clean, rows
+from pytest_kbrel.facts.readers.base import Relations, Row, answers, clean, rows
 from pytest_kbrel.facts.readers.questions import Piece, questions
 from pytest_kbrel.resources import tsv_rows
 
 _TABLE: dict[str, list[list[str]]] = {}
 for _format, *_cells in tsv_rows("facts/readers/edits.tsv"):
     _TABLE.setdefault(_format, []).append([*_cells, *[""] * 9][:9])
-EDIT_FORMATS = tuple(_TABLE)
 # The format of one's own, in which a key that no row reads is an error.
 _OWN = "edits"
 _PATHS = " ".join(path for _, *paths in _TABLE[_OWN] for path in paths)
 _OWN_KEYS = tuple(dict.fromkeys(["group", *re.findall(r"\w+", _PATHS)]))
 _NQ = "nq question: "
-
-
-def edits_in(form: str) -> Reader:
-    """Return the reader of a set of edits, or of one's own (JSON or YAML), in this format."""
-    return partial(_read, form)
 
 
 def _read(form: str, path: Path, relations: Relations) -> Iterator[Row]:
@@ -73,27 +67,20 @@ def _facts(form: str, path: Path, value: dict[str, Any]) -> Iterator[dict[str, A
         _check_keys(value)
     count = 0
     for role, each, *paths in _TABLE[form]:
-        items = [*_at(value, value, each)]
-        name = role.removesuffix("!")
+        name, is_needed = role.removesuffix("!"), role.endswith("!")
         # TOFU says in the file's name alone which part is to be forgotten.
         if form == "tofu" and not path.name.startswith(name):
             name = "keep"
-        for item in items:
+        items = [*_at(value, value, each)]
+        for item in _whole(items, value, each) if is_needed else items:
             asked = _questions(value, item, paths[0])
+            if each or is_needed:
+                _whole(asked, item, paths[0])
             if asked:
                 count += 1
                 yield {"role": name, **_fact(value, item, asked, paths[1:])}
-            elif each or role != name:
-                raise _lacking(item, paths[0])
-        if not items and role.endswith("!"):
-            raise _lacking(value, each)
     if not count:
-        raise _lacking(value, "question")
-
-
-def _lacking(value: Any, path: str) -> ValueError:
-    here = ", ".join(value) if isinstance(value, dict) else describe(value)
-    return ValueError(f"{path!r} is missing; found: {here or 'nothing'}")
+        _whole([], value, "question")
 
 
 def _fact(
@@ -128,10 +115,12 @@ def _some(root: Any, value: Any, paths: str) -> list[str]:
     return answers(paths, [*_at(root, value, paths)]) if paths else []
 
 
-def _whole(texts: list[str], value: Any, path: str) -> list[str]:
-    if not texts:
-        raise _lacking(value, path)
-    return texts
+def _whole(items: list[Any], value: Any, path: str) -> list[Any]:
+    """Return what lies at a path of a value; ``ValueError`` where that is nothing."""
+    if not items:
+        here = ", ".join(value) if isinstance(value, dict) else describe(value)
+        raise ValueError(f"{path!r} is missing; found: {here or 'nothing'}")
+    return items
 
 
 def _questions(root: Any, value: Any, paths: str) -> list[str]:
@@ -167,11 +156,10 @@ def _along(value: Any, path: str) -> Iterator[Any]:
     if not step:
         yield value
         return
-    inner = value.get(step.removesuffix("[]")) if isinstance(value, dict) else None
-    if inner is not None and not (isinstance(inner, list) and step.endswith("[]")):
-        inner = [inner]
-    for one in inner or ():
-        yield from _along(one, rest)
+    inner = value.get(step) if isinstance(value, dict) else None
+    for one in inner if isinstance(inner, list) else [inner]:
+        if one is not None:
+            yield from _along(one, rest)
 
 
 def _cut(sentence: Any, path: str) -> str:
@@ -180,3 +168,7 @@ def _cut(sentence: Any, path: str) -> str:
     if not verb:
         raise ValueError(f"{path!r} must be a sentence with ' is ', found {sentence!r}")
     return f"{before} is" if path[-1] == "<" else behind.removesuffix(".")
+
+
+# The readers of sets of edits, and of one's own (JSON or YAML), by format.
+EDITS = {form: partial(_read, form) for form in _TABLE}

@@ -247,7 +247,7 @@ class CheckpointModel(Model):
             eos_ids=parts.model.generation_config.eos_token_id or (),
         )
         # One model computes everything, and ``quiet`` silences the whole process.
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
 
     @abstractmethod
     def _scores(self, pairs: Sequence[Pair]) -> Batches[tuple[float, ...]]:

@@ -132,24 +132,6 @@ class HfModel(CheckpointModel):
         state = f"{len(texts)} as by generate of transformers: {', '.join(map(repr, texts))}"
         return Finding(part="answers", state=state)
 
-    def generate_as_ready(
-        self, requests: Sequence[GenerateRequest]
-    ) -> Batches[Generated]:
-        """Yield the responses of :meth:`generate`, some at a time; of rounded weights, all at once.
-
-        Raises :class:`ModelError` where the weights cannot be rounded.
-        """
-        for rounding in dict.fromkeys(one.rounding for one in requests):
-            places = [n for n, one in enumerate(requests) if one.rounding == rounding]
-            asked = [requests[n] for n in places]
-            batches = super().generate_as_ready(asked)
-            if rounding:
-                # Nobody else is answered by rounded weights.
-                with self._lock, rounded(self.parts, ROUNDINGS[rounding]):
-                    batches = iter([*batches])
-            for batch in batches:
-                yield [(places[n], answer) for n, answer in batch]
-
     def close(self) -> None:
         """Free the weights; the model cannot be used any more."""
         del self.parts, self._scorer, self._generator
@@ -159,7 +141,16 @@ class HfModel(CheckpointModel):
         return self._scorer.ready(pairs)
 
     def _texts(self, prompts: Sequence[Prompt], endings: Endings) -> Batches[Generated]:
-        return self._generator.with_endings(endings).ready(prompts)
+        write = self._generator.with_endings(endings).ready
+        for rounding in dict.fromkeys(of.request.rounding for of in prompts):
+            own = [n for n, of in enumerate(prompts) if of.request.rounding == rounding]
+            batches = write([prompts[n] for n in own])
+            if rounding:
+                # At once: nobody else may be answered by rounded weights.
+                with rounded(self.parts, ROUNDINGS[rounding]):
+                    batches = iter([*batches])
+            for batch in batches:
+                yield [(own[n], text) for n, text in batch]
 
     def _warn(self) -> None:
         troubles = {self._scorer.trouble, self._generator.trouble} - {""}
