@@ -198,7 +198,7 @@ def compare_case(
         total = len(pairing.asked) + len(pairing.unasked)
         shares.append(check_at_most(limits, "unasked", len(lacking), total, "")[0])
     lost, gained = fact_changes(asked, pairing)
-    if result.probe == "edits" and result.slice.startswith("forget"):
+    if held is not result and result.slice.startswith("forget"):
         lost, gained = gained, lost
     compared = replace(
         judged,

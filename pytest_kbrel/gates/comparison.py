@@ -38,9 +38,9 @@ def held_against(result: CaseResult, pairing: Pairing | None) -> CaseResult:
     It counts where its condition held in the baseline; a note says of how many it did not. Other cases, and those
     without a baseline, are returned as they are.
     """
-    if pairing is None or result.probe != "edits":
-        return result
     table = result.table
+    if pairing is None or "condition" not in table.columns:
+        return result
     known = {
         old.fact_id: values_of(pairing.baseline, old)["condition"]
         for old in pairing.baseline.rows

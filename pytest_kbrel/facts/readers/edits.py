@@ -92,7 +92,7 @@ def _fact(
     each, question, answer = need.split() or ("", "", "")
     # CounterFact's prompt has a gap for its subject.
     texts = [text.replace("{}", named) for text in asked]
-    fact: dict[str, Any] = {
+    return {
         "subject": named,
         "question": texts[0],
         "wordings": texts[1:],
@@ -105,10 +105,8 @@ def _fact(
             for of in (_at(value, item, each) if need else ())
             for text in _whole(_questions(value, of, question), of, question)
         ],
+        "any_wording": enough == "any" or "OR" in _some(value, item, enough),
     }
-    if enough == "any" or "OR" in _some(value, item, enough):
-        fact["any_wording"] = True
-    return fact
 
 
 def _some(root: Any, value: Any, paths: str) -> list[str]:
