@@ -280,7 +280,7 @@ ROOMS: dict[str, Room] = {
     ),
     "facts": Room(
         "public formats, popularity, question sets from dumps, sampling, distractors, unseen facts",
-        "__init__ bounds errors outputs records resources untrusted",
+        "__init__ bounds errors outputs records resources serialization untrusted",
         "duckdb yaml",
     ),
     "foreign": Room(

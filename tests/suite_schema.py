@@ -23,6 +23,7 @@ from pytest_kbrel.catalogue.metrics import (
     by_all_names,
 )
 from pytest_kbrel.catalogue.probes import (
+    EDITS,
     KINDS,
     PROBES,
     PROMPTS,
@@ -38,6 +39,7 @@ from pytest_kbrel.records import (
     CLUSTERS,
     DEFAULT_LANGUAGE,
     LANGUAGE_TAG,
+    ROUNDINGS,
     Integrity,
     Rule,
 )
@@ -199,6 +201,10 @@ def _own(key: str) -> Schema:
         }
         about = "Questions that nobody can answer; default: none."
         return _key(about, **_object(unseen, required=list(unseen)))
+    if key == "also_as":
+        one = {"enum": list(ROUNDINGS)}
+        about = "Roundings of the weights after which all roles are asked again."
+        return _key(about, type="array", items=one, minItems=1, uniqueItems=True)
     assert key == "shots", key
     counts = {
         key: _key(f"How many are of {key} facts.", **_whole(SHOT_BOUNDS), default=count)
@@ -266,18 +272,24 @@ def _slices(probe: Probe) -> Schema:
             "type": "string",
             "pattern": _reliability_pattern(f"({'|'.join(KINDS)})"),
         },
+        "role": {"type": "string", "pattern": _role_pattern("|".join(EDITS.kinds))},
     }
     one = names[probe.slicing]
     mapping: Schema = {"type": "object", "minProperties": 1}
-    if probe.slicing == "knowledge":
+    if len(probe.kinds) > 1:
+        pattern = _role_pattern if probe is EDITS else _reliability_pattern
         mapping["patternProperties"] = {
-            _reliability_pattern(kind): _slice(probe, kind) for kind in probe.kinds
+            pattern(kind): _slice(probe, kind) for kind in probe.kinds
         }
         mapping["additionalProperties"] = False
     else:
         mapping["propertyNames"] = one
         mapping["additionalProperties"] = _slice(probe, "")
     return {"anyOf": [_names(one), mapping]}
+
+
+def _role_pattern(kind: str) -> str:
+    return f"^({kind})(-({'|'.join(ROUNDINGS)}))?$"
 
 
 def _reliability_pattern(kind: str) -> str:

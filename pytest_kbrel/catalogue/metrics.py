@@ -16,7 +16,7 @@ from pytest_kbrel.resources import tsv_rows
 
 Better = Literal["higher", "lower"]
 # Slices of one kind have the same metrics.
-SliceKind = Literal[ProbeName, "known", "unseen"]
+SliceKind = Literal[ProbeName, "known", "unseen", "edit", "keep", "follow", "forget"]
 
 
 @record
@@ -66,16 +66,18 @@ for _table, _name, _better, _low, _high, _what in tsv_rows("catalogue/metrics.ts
         about=_what,
         low=json.loads(_low),
         high=json.loads(_high),
-        comparable=_table != "order",
+        comparable=_table not in ("order", "kept"),
         controlled=_name in CONTROLS,
     )
 
-METRICS: Mapping[str, Metric] = _TABLES["value"] | _TABLES["order"]
+METRICS: Mapping[str, Metric] = _TABLES["value"] | _TABLES["order"] | _TABLES["kept"]
 # How far the most probable tokens of answers moved, where they are recorded (--kb-top-k).
 DIVERGENCE_METRICS: Mapping[str, Metric] = _TABLES["divergence"]
 # How much a candidate changed, whichever way: the share of facts with another answer, and with another
 # verdict, and the divergence. They need a baseline, and no formula.
 CHANGE_METRICS: Mapping[str, Metric] = _TABLES["change"] | _TABLES["divergence"]
+# All that is measured against a baseline only; a gate is about the figure itself.
+BASELINE_METRICS: Mapping[str, Metric] = {**CHANGE_METRICS, **_TABLES["kept"]}
 # What is measured and shown and no gate may be about: what would be measured without knowledge
 # (metrics/reliability.py), and what the distractors are like.
 SHOWN_ONLY: Mapping[str, Metric] = _TABLES["shown"]
@@ -93,6 +95,11 @@ _SLICE_NAMES: Mapping[SliceKind, str] = {
     "known": "cr wr ncr uninformative repetition none unsure unparsable c_correct c_wrong ccr cwr nccr "
     f"choices_unread {_CALIBRATION}",
     "unseen": "ur wr repetition none unsure c_wrong iur choices_unread",
+    "edit": "edited still_old",
+    "keep": "contained accuracy",
+    "follow": "followed accuracy",
+    "forget": "forgotten leaked missing rouge_l",
+    "edits": "",
 }
 _OVERALL_NAMES: Mapping[CaseKind, str] = {
     "monitor": "monitor pfd ird anchor_prob accuracy accuracy_max accuracy_min accuracy_std accuracy_base "
@@ -101,6 +108,7 @@ _OVERALL_NAMES: Mapping[CaseKind, str] = {
     "missing accuracy_macro hallucination_macro missing_macro",
     "questions": "accuracy hallucination missing",
     "reliability": "nccr iur ncr ur c_wrong avg",
+    "edits": "",
     "pooled": "as_expected",
 }
 

@@ -23,6 +23,7 @@ from pytest_kbrel.records import (
     ANSWER_TYPES,
     BUCKETS,
     CaseKind,
+    EditsSettings,
     HeadToTailSettings,
     MonitorSettings,
     Pairs,
@@ -34,9 +35,11 @@ from pytest_kbrel.records import (
 from pytest_kbrel.resources import tsv_rows
 
 # What a probe's slices are: the relations of a suite, the popularity buckets of its domains, the facts' own
-# groups, or known and unseen knowledge in each prompt setting.
-Slicing = Literal["relation", "bucket", "group", "knowledge"]
+# groups, known and unseen knowledge in each prompt setting, or the roles of facts beside an edit.
+Slicing = Literal["relation", "bucket", "group", "knowledge", "role"]
 KINDS: tuple[Literal["known", "unseen"], ...] = ("known", "unseen")
+# Paraphrases are wordings of others.
+ROLE_KINDS: tuple[SliceKind, ...] = ("edit", "keep", "follow", "forget")
 # The first one is that of slices whose names have no setting.
 PROMPTS = ("auto", "zero-shot", "few-shot", "four-shot", "four-shot-2", "chat")
 # The most popular tenth of a domain's head; the other buckets share out all facts.
@@ -82,7 +85,7 @@ class Probe:
       ``prompt`` may name beside a text. ``cue``: what stands behind a question where the suite is silent.
     - ``setting_needs``: metrics of slices that there are only with a setting: (key, value).
       ``overall_needs``: figures over slices that mean nothing unless these parts are there; all others need
-      one of ``any_part``. ``subsets``: parts whose facts are in another slice too. ``overall_by``: the
+      one of ``any_part``. ``subsets``: parts whose facts are in another slice too, or are no knowledge to keep. ``overall_by``: the
       setting for each value of which there are figures over slices.
     """
 
@@ -131,7 +134,8 @@ class Probe:
         """Return the part of a slice's name that figures over slices ask for: its bucket, or its kind."""
         if self.slicing == "bucket":
             return slice_name.rpartition("-")[2]
-        return self.kind(slice_name) if self.slicing == "knowledge" else slice_name
+        by_kind = self.slicing in ("knowledge", "role")
+        return self.kind(slice_name) if by_kind else slice_name
 
     @property
     def metrics(self) -> dict[str, Metric]:
@@ -292,9 +296,29 @@ QUESTIONS = dataclasses.replace(
     subsets=(),
 )
 
+# What an edit must change is right where it was wrong: no figure is over several roles.
+EDITS = Probe(
+    name="edits",
+    title="Edits",
+    settings=EditsSettings,
+    slicing="role",
+    kinds=ROLE_KINDS,
+    reads="question",
+    headline={kind: tuple(SLICE_METRICS[kind]) for kind in ROLE_KINDS},
+    pairs=(),
+    options=_OPTIONS["edits"],
+    wording=_WORDING["edits"],
+    places=RELIABILITY.places,
+    prompts=("auto", "few-shot", "zero-shot", "chat"),
+    own_keys=("also_as",),
+    chunk=1024,
+    subsets=ROLE_KINDS,
+)
+
 # In the order of suite files, runs and reports.
 PROBES: Mapping[ProbeName, Probe] = {
-    probe.name: probe for probe in (QUESTIONS, MONITOR, HEAD_TO_TAIL, RELIABILITY)
+    probe.name: probe
+    for probe in (QUESTIONS, MONITOR, HEAD_TO_TAIL, RELIABILITY, EDITS)
 }
 # Where two probes share them, the later one stands for both.
 _BY_SETTINGS = {probe.settings: probe for probe in PROBES.values()}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from pytest_kbrel.bounds import SHARE, Bounds
-from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, Metric
+from pytest_kbrel.catalogue.metrics import BASELINE_METRICS, Metric
 from pytest_kbrel.records import Gate, Rule, Suite, record
 
 # The keys of a two-sided tolerance, as suite files write it, with their meaning.
@@ -69,7 +69,7 @@ class GateRule:
 
     def is_for(self, metric: Metric) -> bool:
         """Return True if a gate on ``metric`` may have the rule."""
-        if metric.name in CHANGE_METRICS:
+        if metric.name in BASELINE_METRICS:
             return self.name == metric.plain_rule
         return (
             (metric.low >= 0 or not self.ratio)

@@ -39,6 +39,7 @@ from pytest_kbrel.models.openai.spec import OpenAISpec
 from pytest_kbrel.records import (
     BASELINE,
     Case,
+    Failed,
     Fingerprint,
     ProbeName,
     Request,
@@ -51,6 +52,10 @@ from pytest_kbrel.store.run_store import AnswerCounts, RunStore
 
 # Model under test and baseline model, as ``Ask.to`` names them; all others are helper models.
 _OWN = ("", BASELINE)
+_UNROUNDABLE = Failed(
+    error="its weights cannot be rounded; allowed: a checkpoint that transformers runs, or a suite without "
+    "'also_as'"
+)
 _WHOSE = {"": "", BASELINE: "baseline model: "}
 
 
@@ -161,6 +166,9 @@ class ModelPool:
         if self.run is not None and to in _OWN:
             return dict.fromkeys(new, NOT_RECORDED)
         try:
+            model = self._known(to)
+            if not model.rounds and any(request.rounding for request in new):
+                return dict.fromkeys(new, _UNROUNDABLE)
             return responses_of(self._asker(to), new)
         except KbrelError as error:
             if self.run is None or self.run.helper(to) is None:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,13 @@ from pytest_kbrel.records import (
     ANSWER_TYPES,
     BUCKETS,
     LANGUAGE_TAG,
+    ROLES,
     Fact,
+    Need,
     Relation,
     Shot,
 )
+from pytest_kbrel.serialization import from_wire
 
 REQUIRED = ("relation", "subject", "object")
 LISTS = ("aliases", "negatives", "wordings")
@@ -52,6 +56,14 @@ def _texts(pattern: str) -> Callable[[Any], bool]:
 _is_line = _texts(r"(?!\s)[^\0\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+(?<!\s)")
 
 
+def _is_needs(item: Any) -> bool:
+    try:
+        return all(_is_line(asked) and right for asked, right in _needs(item))
+    except ValueError:
+        return False
+
+
+_needs = partial(from_wire, tuple[Need, ...])
 # What each key may hold: whether a value may stand there, and in words what may.
 _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("id", *REQUIRED), (_is_line, _LINE)),
@@ -74,6 +86,10 @@ _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         _texts(f"({LANGUAGE_TAG})?"),
         "a language tag such as de or pt-BR",
     ),
+    "role": (("", *ROLES).__contains__, f"one of {', '.join(ROLES)}"),
+    "old": (_is_line, _LINE),
+    "needs": (_is_needs, "a list of [question, [answers]]"),
+    "any_wording": (lambda item: isinstance(item, bool), "true or false"),
     "answer_range": (
         _is_range,
         "the least and the greatest number that is right, such as [118, 122]",
@@ -118,6 +134,8 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
         fields["popularity"] = float(value["popularity"])
     if value.get("answer_range") is not None:
         fields["answer_range"] = tuple(map(float, value["answer_range"]))
+    if "needs" in value:
+        fields["needs"] = _needs(value["needs"])
     fact = Fact(**fields)
     _check_negatives(fact)
     check_labels(fact)

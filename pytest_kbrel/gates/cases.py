@@ -26,7 +26,7 @@ from pytest_kbrel.gates.changes import (
     fact_changes,
     without_tokens,
 )
-from pytest_kbrel.gates.comparison import Comparison, waived_facts
+from pytest_kbrel.gates.comparison import Comparison, held_against, waived_facts
 from pytest_kbrel.gates.figures import (
     AT_WORST,
     Figure,
@@ -175,9 +175,10 @@ def compare_case(
     ``result`` calls waived are in no comparison.
     """
     pairing = comparison.pairing(result)
-    judged = _judged(
-        result, gates, _figures(result, pairing), [result], [pairing], comparison
-    )
+    held = held_against(result, pairing)
+    figures = _figures(held, pairing)
+    judged = _judged(held, gates, figures, [held], [pairing], comparison)
+    judged = replace(judged, table=result.table)
     # Of a recorded run they say what its own baseline had.
     shares = [share for share in judged.integrity if share.name != "unasked"]
     unmatched = Unmatched(waived=result.unmatched.waived)
@@ -197,6 +198,8 @@ def compare_case(
         total = len(pairing.asked) + len(pairing.unasked)
         shares.append(check_at_most(limits, "unasked", len(lacking), total, "")[0])
     lost, gained = fact_changes(asked, pairing)
+    if held is not result and result.slice.startswith("forget"):
+        lost, gained = gained, lost
     compared = replace(
         judged,
         integrity=tuple(shares),

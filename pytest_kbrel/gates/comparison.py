@@ -17,7 +17,7 @@ from pytest_kbrel.baselines import (
 )
 from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.errors import count
-from pytest_kbrel.gates.figures import AS_EXPECTED, as_expected
+from pytest_kbrel.gates.figures import AS_EXPECTED, as_expected, values_of
 from pytest_kbrel.gates.measurement import Obstacle, Pairing, pair
 from pytest_kbrel.records import (
     CaseResult,
@@ -30,6 +30,36 @@ from pytest_kbrel.records import (
 
 def _nobody(spec: str) -> Fingerprint | None:
     return None
+
+
+def held_against(result: CaseResult, pairing: Pairing | None) -> CaseResult:
+    """Return a case of edits whose table tells of each fact whether it ``counted`` and ``passed``.
+
+    It counts where its condition held in the baseline; a note says of how many it did not. Other cases, and those
+    without a baseline, are returned as they are.
+    """
+    table = result.table
+    if pairing is None or "condition" not in table.columns:
+        return result
+    known = {
+        old.fact_id: values_of(pairing.baseline, old)["condition"]
+        for old in pairing.baseline.rows
+    }
+    rows = []
+    for row in table.rows:
+        counted = known.get(row.fact_id, 0.0)
+        passed = counted * values_of(table, row)["right"]
+        rows.append(dataclasses.replace(row, values=(*row.values, counted, passed)))
+    out = [*known.values()].count(0.0)
+    return dataclasses.replace(
+        result,
+        table=Table(columns=(*table.columns, "counted", "passed"), rows=tuple(rows)),
+        notes=(*result.notes, f"{out} of {len(known)} facts {_LEFT_OUT}"),
+    )
+
+
+# Why a fact of edits is no test.
+_LEFT_OUT = "left out: the baseline did not know them, or what they need"
 
 
 @record

@@ -357,9 +357,11 @@ def good_share(row: Outcome, expected: str) -> float:
 # What an empty answer may have been, by column: wrong and kept to, or right and not kept to.
 _NEITHER = dict.fromkeys(("missing", "uninformative"), 0.0)
 _WRONG = dict.fromkeys(("wrong", "consistency_wrong", "kept", "term"), 1.0)
+# Of edits: not forgotten.
+_KNOWN = {"passed": 0.0, "condition": 1.0}
 AT_WORST: tuple[Mapping[str, float], ...] = (
     {**_NEITHER, AS_EXPECTED: 0.0, "correct": 0.0, "anchor": 0.0, **_WRONG},
-    {**_NEITHER, "wrong": 0.0, "consistency_correct": 0.0, "correct": 1.0},
+    {**_NEITHER, **_KNOWN, "wrong": 0.0, "consistency_correct": 0.0, "correct": 1.0},
 )
 
 

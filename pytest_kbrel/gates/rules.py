@@ -15,6 +15,7 @@ from typing import Any
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.metrics import (
+    BASELINE_METRICS,
     CHANGE_METRICS,
     DIVERGENCE_METRICS,
 )
@@ -112,13 +113,15 @@ def _obstacle(
     """Return why a gate cannot be judged, as verdict and reasons; ``None`` where it can be."""
     metric, relative = gate.metric, GATE_RULES[gate.rule].relative
     measured = figures.get(metric)
-    is_change = measured is None and metric in CHANGE_METRICS
+    is_change = metric in BASELINE_METRICS and (
+        measured is None or metric not in CHANGE_METRICS
+    )
     if measurement.obstacle and (is_change or (relative and measured is not None)):
         return measurement.obstacle
     if is_change and metric in DIVERGENCE_METRICS and measurement.no_tokens:
         why = f"{metric} cannot be measured: {measurement.no_tokens}"
         return "not comparable", why
-    if is_change:
+    if is_change and measured is None:
         why = f"{metric} needs a baseline that was measured fact by fact"
         return "no baseline", why
     if measured is None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pytest_kbrel.catalogue.metrics import SliceKind
 from pytest_kbrel.catalogue.probes import probe_named
 from pytest_kbrel.metrics.base import MetricFormula
+from pytest_kbrel.metrics.edits import edits_metrics
 from pytest_kbrel.metrics.head_to_tail import head_to_tail_metrics
 from pytest_kbrel.metrics.monitor import monitor_metrics
 from pytest_kbrel.metrics.reliability import reliability_metrics
@@ -20,6 +21,7 @@ FORMULAS: Mapping[
     "head_to_tail": lambda kind, columns: head_to_tail_metrics(columns),
     "questions": lambda kind, columns: head_to_tail_metrics(columns),
     "reliability": reliability_metrics,
+    "edits": edits_metrics,
 }
 
 

@@ -44,12 +44,13 @@ class Model:
 
     ``pools_cases`` is True where it answers several cases faster in one call than in a call each.
     ``usage`` counts the tokens of a server. ``is_storable`` is False where its responses are on this machine
-    already, and are not put into a store.
+    already, and are not put into a store. ``rounds``: it answers requests with a ``rounding``.
     """
 
     usage: Usage | None = None
     pools_cases = False
     is_storable = True
+    rounds = False
 
     @property
     def notes(self) -> tuple[str, ...]:

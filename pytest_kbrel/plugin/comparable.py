@@ -17,7 +17,7 @@ from pytest_kbrel.baselines import (
     setting_differences,
 )
 from pytest_kbrel.bounds import limit_value
-from pytest_kbrel.catalogue.metrics import CHANGE_METRICS
+from pytest_kbrel.catalogue.metrics import BASELINE_METRICS
 from pytest_kbrel.catalogue.rules import GATE_RULES
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models.arguments import CHAT_ARGS
@@ -81,7 +81,7 @@ def check_comparable(
 
 
 def _compares(gate: Gate) -> bool:
-    return GATE_RULES[gate.rule].relative or gate.metric in CHANGE_METRICS
+    return GATE_RULES[gate.rule].relative or gate.metric in BASELINE_METRICS
 
 
 class _Check:

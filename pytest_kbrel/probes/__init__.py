@@ -17,11 +17,15 @@ from typing import Any, TypeVar
 from pytest_kbrel.catalogue.probes import PROBES
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
-from pytest_kbrel.probes import head_to_tail, monitor, reliability
+from pytest_kbrel.probes import edits, head_to_tail, monitor, reliability
 from pytest_kbrel.probes.base import (
     ProbeResult,
     ProbeRun,
     check_wording,
+    in_step,
+    in_wording,
+    joined,
+    joined_digest,
     with_columns,
     without_missing,
 )
@@ -58,6 +62,7 @@ IMPLEMENTATIONS: Mapping[ProbeName, Callable[[Case], ProbeRun]] = {
     "head_to_tail": head_to_tail.run,
     "questions": head_to_tail.run,
     "reliability": reliability.run,
+    "edits": edits.run,
 }
 # How many facts are asked at a time.
 CHUNK_FACTS: dict[ProbeName, int] = {
@@ -117,7 +122,7 @@ def run_parts(
         keep(next(rounds), [part for _, part in asked], exchanges)
         return tuple(one.response for one in exchanges)
 
-    return drive(_in_step(list(map(_in_chunks, parts)), named), respond)
+    return drive(in_step(list(map(_in_chunks, parts)), named), respond)
 
 
 def _in_chunks(case: Case) -> ProbeRun:
@@ -204,29 +209,6 @@ def _check(case: Case) -> None:
         )
 
 
-def _in_step(
-    runs: Sequence[ProbeRun], named: Callable[[Ask, int], A]
-) -> Generator[tuple[A, ...], tuple[Response, ...], list[ProbeResult]]:
-    """Run probes together, so that a round has the asks of all, each as ``named(ask, number of its run)``."""
-    results: dict[int, ProbeResult] = {}
-    replies: dict[int, Any] = dict.fromkeys(range(len(runs)))
-    while True:
-        asks = {}
-        for number, reply in replies.items():
-            try:
-                asks[number] = runs[number].send(reply)
-            except StopIteration as stop:
-                results[number] = stop.value
-        if not asks:
-            return [results[number] for number in range(len(runs))]
-        responses = iter(
-            (yield tuple(named(ask, n) for n, of in asks.items() for ask in of))
-        )
-        replies = {
-            n: tuple(itertools.islice(responses, len(of))) for n, of in asks.items()
-        }
-
-
 def drive(run: Generator[A, Any, R], respond: Callable[[A], Any]) -> R:
     """Drive a probe, or several in step, to the end; ``respond`` answers each round."""
     try:
@@ -260,7 +242,7 @@ def run_wordings(case: Case, run: Callable[[Case], ProbeRun]) -> ProbeRun:
     Raises ``SuiteError`` where a fact has fewer wordings.
     """
     runs = [run(_in_wording(case, number)) for number in range(count_of(case))]
-    return _averaged(case, (yield from _in_step(runs, _named)))
+    return _averaged(case, (yield from in_step(runs, in_wording)))
 
 
 def _in_wording(case: Case, number: int) -> Case:
@@ -280,33 +262,19 @@ def _in_wording(case: Case, number: int) -> Case:
     return dataclasses.replace(case, facts=tuple(map(worded, case.facts)), top_k=top_k)
 
 
-def _named(ask: Ask, number: int) -> Ask:
-    if not number:
-        return ask
-    return dataclasses.replace(ask, role=f"wording{number + 1}/{ask.role}")
-
-
 def _averaged(case: Case, results: Sequence[ProbeResult]) -> ProbeResult:
     """Return the result of a case from those of its wordings; a fact that lacks one of them is an error."""
     columns = results[0].table.columns
-    of_fact = [{row.fact_id: row for row in result.table.rows} for result in results]
-    failures = [error for result in results for error in result.errors]
-    rows, errors = [], []
-    for fact in case.facts:
-        outcomes = [table[fact.id] for table in of_fact if fact.id in table]
-        if len(outcomes) == len(results):
-            rows.append(_mean(outcomes))
-            continue
-        # One text a fact, for that is how facts without usable responses are counted.
-        own = [error for error in failures if error.startswith(f"{fact.id} (")]
-        own.append(f"{fact.id}: one of its wordings has no usable response")
-        errors.append(own[0])
+    wanted = dict.fromkeys((fact.id for fact in case.facts), len(results))
+    rows, errors = joined(
+        case.facts, results, wanted, lambda _, outcomes: _mean(outcomes)
+    )
     left_out = _left_out(results)
     table = with_columns(
-        Table(columns=columns, rows=tuple(rows)),
+        Table(columns=columns, rows=rows),
         tuple(name for name in columns if name not in left_out),
     )
-    return ProbeResult(table=table, errors=tuple(errors))
+    return ProbeResult(table=table, errors=errors)
 
 
 def _left_out(results: Sequence[ProbeResult]) -> Sequence[str]:
@@ -324,19 +292,6 @@ def _mean(outcomes: Sequence[Outcome]) -> Outcome:
     return dataclasses.replace(
         first,
         values=tuple(math.fsum(column) / len(outcomes) for column in columns),
-        prompt_digest=_joined([row.prompt_digest for row in outcomes]),
+        prompt_digest=joined_digest([row.prompt_digest for row in outcomes]),
         others=tuple(row.replies[0] for row in others),
-    )
-
-
-def _joined(texts: Sequence[str]) -> str:
-    digests = [digest for digest in map(read_digest, texts) if digest is not None]
-    assert len(digests) == len(texts), texts
-    return str(
-        dataclasses.replace(
-            digests[0],
-            prompts=short_digest([digest.prompts for digest in digests]),
-            bos=sum(digest.bos for digest in digests),
-            count=sum(digest.count for digest in digests),
-        )
     )

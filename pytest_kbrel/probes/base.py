@@ -8,9 +8,10 @@ so that a recorded run replays without a model.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pytest_kbrel.catalogue.probes import PROBES, probe_of_settings
 from pytest_kbrel.errors import ResponseError, SuiteError
@@ -21,6 +22,7 @@ from pytest_kbrel.probes.prompts import (
     CHAT_CHOICE,
     CHAT_INSTRUCTIONS,
     CHOICE,
+    CLOZE_INSTRUCTION,
     OWN_TEXTS,
     QA,
     SOLVED_CHOICES,
@@ -28,7 +30,9 @@ from pytest_kbrel.probes.prompts import (
     SolvedChoices,
     Template,
     any_number,
+    cloze,
     fill,
+    is_unfinished,
     lettered,
     template,
     verdict,
@@ -37,6 +41,7 @@ from pytest_kbrel.records import (
     Ask,
     Case,
     Digest,
+    EditsSettings,
     ExampleWording,
     Fact,
     Failed,
@@ -52,11 +57,13 @@ from pytest_kbrel.records import (
     Scored,
     Table,
     changed_digest,
+    read_digest,
     record,
     short_digest,
     template_error,
 )
 
+A = TypeVar("A")
 R = TypeVar("R", bound=Response)
 # Length of a response's prompt digest where BOS leads the prompt: 16 digits and a "b".
 _WITH_BOS = 17
@@ -267,7 +274,19 @@ def with_top_tokens(case: Case, request: GenerateRequest) -> GenerateRequest:
 def question_request(
     settings: ProbeSettings, question: str, examples: Examples
 ) -> GenerateRequest:
-    """Return the request that asks a question behind (question, answer) examples, in text or as turns."""
+    """Return the request that asks a question behind (question, answer) examples, in text or as turns.
+
+    Of edits it may be the beginning of a sentence, which is then to be completed.
+    """
+    if (
+        isinstance(settings, EditsSettings)
+        and settings.prompt_text is None
+        and is_unfinished(question)
+    ):
+        if settings.prompt == "chat":
+            asked = request_of(settings, CLOZE_INSTRUCTION)
+            return dataclasses.replace(asked, lead=question)
+        return request_of(settings, cloze(question) if examples else question)
     if isinstance(settings, ExampleWording) and settings.prompt == "chat":
         instruction = CHAT_INSTRUCTIONS[probe_of_settings(settings).name]
         return _chat_request(settings, instruction, question)
@@ -275,7 +294,7 @@ def question_request(
 
 
 def choice_request(
-    settings: ReliabilitySettings, question: str, options: Sequence[str]
+    settings: ReliabilitySettings | EditsSettings, question: str, options: Sequence[str]
 ) -> GenerateRequest:
     """Return the request that asks a multiple-choice question with lettered options.
 
@@ -435,4 +454,71 @@ def _ask(case: Case, fact: Fact, answer: str) -> Ask:
             prompt=verdict(question_of(case, fact), accepted, answer),
             max_new_tokens=_REPLY_TOKENS,
         ),
+    )
+
+
+def in_step(
+    runs: Sequence[ProbeRun], named: Callable[[Ask, int], A]
+) -> Generator[tuple[A, ...], tuple[Response, ...], list[ProbeResult]]:
+    """Run probes together, so that a round has the asks of all, each as ``named(ask, number of its run)``."""
+    results: dict[int, ProbeResult] = {}
+    replies: dict[int, Any] = dict.fromkeys(range(len(runs)))
+    while True:
+        asks = {}
+        for number, reply in replies.items():
+            try:
+                asks[number] = runs[number].send(reply)
+            except StopIteration as stop:
+                results[number] = stop.value
+        if not asks:
+            return [results[number] for number in range(len(runs))]
+        responses = iter(
+            (yield tuple(named(ask, n) for n, of in asks.items() for ask in of))
+        )
+        replies = {
+            n: tuple(itertools.islice(responses, len(of))) for n, of in asks.items()
+        }
+
+
+def in_wording(ask: Ask, number: int) -> Ask:
+    """Return an ask about the question number ``number``, from 0, of several about its fact."""
+    if not number:
+        return ask
+    return dataclasses.replace(ask, role=f"wording{number + 1}/{ask.role}")
+
+
+def joined(
+    facts: Iterable[Fact],
+    results: Sequence[ProbeResult],
+    wanted: Mapping[str, int],
+    join: Callable[[Fact, Sequence[Outcome]], Outcome],
+) -> tuple[tuple[Outcome, ...], tuple[str, ...]]:
+    """Join the outcomes of each fact, as many as ``wanted``; a fact that lacks one becomes an error instead."""
+    tables = [{row.fact_id: row for row in of.table.rows} for of in results]
+    failures = [error for result in results for error in result.errors]
+
+    def outcome(fact: Fact) -> Outcome:
+        rows = [table[fact.id] for table in tables if fact.id in table]
+        if len(rows) == wanted[fact.id]:
+            return join(fact, rows)
+        # One text a fact, for that is how facts without usable responses are counted.
+        own = (error for error in failures if error.startswith(f"{fact.id} ("))
+        without = f"{fact.id}: one of its wordings has no usable response"
+        raise ResponseError(next(own, without))
+
+    return collect(facts, outcome)
+
+
+def joined_digest(texts: Sequence[str], *draws: object) -> str:
+    """Return the digest of how a fact was asked several questions, from those of each; ``draws`` replace theirs."""
+    digests = [digest for digest in map(read_digest, texts) if digest is not None]
+    assert len(digests) == len(texts), texts
+    return str(
+        dataclasses.replace(
+            digests[0],
+            prompts=short_digest([digest.prompts for digest in digests]),
+            bos=sum(digest.bos for digest in digests),
+            count=sum(digest.count for digest in digests),
+            draws=short_digest(draws) if draws else digests[0].draws,
+        )
     )

@@ -42,10 +42,18 @@ QA = _QA_INSTRUCTION + "\n{examples}\nQuestion: {question}"
 CHOICE = _CHOICE_INSTRUCTION + "\n{examples}\nQuestion: {question}\n{options}"
 # A question of MONITOR in front of an answer's lead, where no chat template parts the two.
 LEAD_QUESTION = "Question: {question}"
+CLOZE_INSTRUCTION = 'Complete the sentence in as few words as you can. Write "unsure" if you do not know.'
+_CLOZE_SHOTS: Pairs = (
+    ("The planet that is closest to the Sun is", "Mercury"),
+    ("The river that flows through the town of Ombrelvane is", UNSURE),
+)
+# What ends a question or an order, in any of the languages with rules.
+_ENDS = tuple("?!.:;？！。：؟।")
 # What the setting "chat" puts into the system message, in front of a question alone.
 CHAT_INSTRUCTIONS: Mapping[ProbeName, str] = {
     "head_to_tail": _BRIEF_INSTRUCTION,
     "reliability": _QA_INSTRUCTION,
+    "edits": _BRIEF_INSTRUCTION,
 }
 CHAT_CHOICE = _CHOICE_INSTRUCTION
 # The text a probe asks with, by its setting of "prompt" where it has several; all others ask with QA.
@@ -53,6 +61,7 @@ OWN_TEXTS: Mapping[tuple[ProbeName, str], str] = {
     ("monitor", ""): QUESTION,
     ("head_to_tail", ""): BRIEF,
     ("head_to_tail", "concise"): CONCISE,
+    ("edits", ""): BRIEF,
 }
 
 _VERDICT_INSTRUCTION = (
@@ -147,6 +156,17 @@ def template(
 def fill(template: str, subject: str, obj: str = "[Y]") -> str:
     """Return a frame or statement with subject and object filled in."""
     return template.replace("[X]", subject).replace("[Y]", obj)
+
+
+def is_unfinished(text: str) -> bool:
+    """Return True for the beginning of a sentence, which no mark of a question or an order ends."""
+    return not text.endswith(_ENDS)
+
+
+def cloze(sentence: str) -> str:
+    """Return the beginning of a sentence to go on from, behind completed ones."""
+    examples = (" ".join(shot) for shot in _CLOZE_SHOTS)
+    return "\n\n".join([CLOZE_INSTRUCTION, *examples, sentence])
 
 
 def with_context(context: str, question: str) -> str:

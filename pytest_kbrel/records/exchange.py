@@ -35,7 +35,8 @@ class ScoreRequest:
     """Ask for the probability of each token of ``continuation`` after ``prompt``, teacher-forced.
 
     A blank that leads the continuation stands between words: it is left out where the prompt ends in white
-    space or a chat template. ``system``, ``turns`` and ``lead`` are as :class:`GenerateRequest` has them.
+    space or a chat template. ``system``, ``turns``, ``lead`` and ``rounding`` are as :class:`GenerateRequest`
+    has them.
     """
 
     prompt: str
@@ -43,6 +44,7 @@ class ScoreRequest:
     system: str = ""
     turns: tuple[Turn, ...] = ()
     lead: str = sparse("")
+    rounding: str = sparse("")
 
 
 @record
@@ -51,7 +53,8 @@ class GenerateRequest:
 
     White space that leads the continuation ends nothing. ``system`` is the system message, ``turns`` are
     earlier questions with their answers; without a chat template both lead the prompt. ``lead`` is the given
-    beginning of the answer: the model continues it, with no thought before it. With ``steps`` the
+    beginning of the answer: the model continues it, with no thought before it. ``rounding`` is how the
+    weights are rounded while it is answered (``int4``), empty for as they are. With ``steps`` the
     response carries, per step of the first beam, the most probable token and its probability, and the
     probability of ``watch[k]`` at step ``k``. With ``top_k`` it carries up to so many of the most probable
     tokens at each position of the text.
@@ -67,6 +70,7 @@ class GenerateRequest:
     turns: tuple[Turn, ...] = ()
     top_k: int = sparse(0)
     lead: str = sparse("")
+    rounding: str = sparse("")
 
 
 Request = ScoreRequest | GenerateRequest

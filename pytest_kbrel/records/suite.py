@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Self, get_args
 
 from pytest_kbrel.records.exchange import Pairs, record, sparse
@@ -16,12 +16,15 @@ Judgement = Literal[
 ]  # fmt: skip
 AnswerType = Literal["number", "person", "time", "location", "other"]
 Bucket = Literal["head", "torso", "tail"]
+# What a fact is to the edit of its group; paraphrases are asked with the edit, or what is to be forgotten.
+Role = Literal["edit", "paraphrase", "keep", "follow", "forget"]
 # Cases with these verdicts have no figures.
 UNMEASURED: tuple[Judgement, ...] = ("invalid", "not run")
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 RULES: tuple[Rule, ...] = get_args(Rule)
 ANSWER_TYPES: tuple[AnswerType, ...] = get_args(AnswerType)
 BUCKETS: tuple[Bucket, ...] = get_args(Bucket)
+ROLES: tuple[Role, ...] = get_args(Role)
 # The kinds of uninformative answers: Reliable KB, section 3.3. The kind is the rule of the verdict.
 UNINFORMATIVE = ("repetition", "none", "unsure")
 # The languages that the judge has rules for; facts that state none are in English.
@@ -43,7 +46,7 @@ LANGUAGES = (
 LANGUAGE_TAG = r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*"
 # Baselines of these names are what a paper prints, not runs.
 PUBLISHED = "published/"
-ProbeName = Literal["monitor", "head_to_tail", "questions", "reliability"]
+ProbeName = Literal["monitor", "head_to_tail", "questions", "reliability", "edits"]
 # What a case is about: a probe, or all probes of a suite together; ``test`` is a test in Python that failed
 # before it made a case.
 CaseKind = Literal[ProbeName, "pooled", "test"]
@@ -95,6 +98,9 @@ class Relation:
         )
 
 
+# A question with its right answers.
+Need = tuple[str, tuple[str, ...]]
+
 # What facts may change together by: the object or the subject that they share, nothing, or another of their
 # texts.
 CLUSTERS = (
@@ -122,6 +128,10 @@ class Fact:
     are in, empty for English. ``answer_range`` are the least and the greatest number, or year, that is a
     right answer, in the object's own unit; where it is given, numbers outside are wrong. ``group`` is the
     user's own name for facts that belong together. ``wordings`` are other wordings of its question.
+
+    ``role`` is what the fact is to the edit of its ``group``, and ``old`` what the object was before it.
+    ``needs`` are questions with their answers that the baseline must have right for the fact to count as a
+    test. ``any_wording``: one right wording is enough where all are asked.
     """
 
     id: str
@@ -143,6 +153,10 @@ class Fact:
     answer_range: tuple[float, float] | None = None
     group: str = ""
     wordings: tuple[str, ...] = sparse(())
+    role: Literal["", Role] = sparse("")
+    old: str = sparse("")
+    needs: tuple[Need, ...] = sparse(())
+    any_wording: bool = sparse(False)
 
     def cluster(self, by: str) -> str:
         """Return the name of the cluster that the fact is in, one of :data:`CLUSTERS`; empty if alone."""
@@ -348,7 +362,26 @@ class ReliabilitySettings(ExampleWording):
         return True
 
 
-ProbeSettings = MonitorSettings | HeadToTailSettings | ReliabilitySettings
+# Ways to round the weights of a loaded model, with the bits of each.
+ROUNDINGS: Mapping[str, int] = {"int8": 8, "int4": 4}
+
+
+@record
+class EditsSettings(HeadToTailSettings):
+    """Settings of edits: ``choices`` multiple-choice questions about what is to be forgotten.
+
+    ``choice_prompt`` is as :class:`ReliabilitySettings` has it. ``rounding``, one of :data:`ROUNDINGS`, is that of the slice; empty where the weights stay as they are.
+    """
+
+    prompt: Literal["auto", "few-shot", "zero-shot", "chat"] = "auto"
+    choices: int = 4
+    choice_prompt: str | None = None
+    rounding: str = ""
+
+
+ProbeSettings = (
+    MonitorSettings | HeadToTailSettings | ReliabilitySettings | EditsSettings
+)
 
 
 # Settings that word a case's questions; reports list them only where they are not the probe's own.

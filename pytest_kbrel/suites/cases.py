@@ -45,6 +45,7 @@ from pytest_kbrel.suites.dataset import (
     reliability_groups,
     sample_of_slice,
 )
+from pytest_kbrel.suites.edits import role_groups
 from pytest_kbrel.suites.gates import merged_gates
 from pytest_kbrel.suites.parse import Limit, WrittenProbe, WrittenSlice, WrittenSuite
 
@@ -134,9 +135,12 @@ def _case(
                         f"has no question, which {written.probe.name} needs: found neither frames of relation "
                         f"{fact.relation!r} nor 'question' in the fact; allowed: either",
                     )
+        if written.probe.slicing == "role":
+            stated = {**stated, "rounding": part.name.partition("-")[2]}
         if reads == "distractors":
             parts = reliability_slice(part.name)
             stated = {**stated, "prompt": parts.prompt if parts else ""}
+        if reads == "distractors" or written.probe.kind(part.name) == "forget":
             facts, alike = with_alike_negatives(
                 facts,
                 world.facts,
@@ -292,6 +296,7 @@ _GROUPS: dict[Slicing, Callable[[WrittenProbe, World], dict[str, tuple[Fact, ...
     "bucket": bucket_groups,
     "group": _own_groups,
     "knowledge": reliability_groups,
+    "role": role_groups,
 }
 
 
@@ -337,7 +342,8 @@ def _has_overall(written: WrittenProbe, cases: Sequence[Case], setting: str) -> 
             )
             message += "; allowed: such a slice, or no gate"
             raise SuiteError(message, written.entry.path, gate.line)
-    return len(cases) > 1 or bool(written.overall_gates)
+    several = len(cases) > 1 and len(probe.overall_metrics) > 0
+    return several or bool(written.overall_gates)
 
 
 def _over(

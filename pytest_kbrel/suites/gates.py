@@ -11,6 +11,7 @@ from typing import Any
 
 from pytest_kbrel.bounds import SHARE_OR_NONE, shown
 from pytest_kbrel.catalogue.metrics import (
+    BASELINE_METRICS,
     CHANGE_METRICS,
     CONTROLS,
     METRICS,
@@ -265,7 +266,7 @@ def _check(key: str, rule: GateRule, bound: float, metric: Metric) -> None:
     if not rule.is_for(metric):
         why = "it depends on the order or the bins of all facts, so that no test says how surely it changed"
         instead = f"{metric.plain_rule}, or {key!r} of brier"
-        if metric.name in CHANGE_METRICS:
+        if metric.name in BASELINE_METRICS:
             why, instead = "it says by itself how much changed", metric.plain_rule
         raise ValueError(f"{key!r} of {metric.name}: {why}; allowed: {instead}")
     if bound not in rule.bounds(metric):

@@ -25,6 +25,7 @@ from pytest_kbrel.facts.readers import FORMATS, Format, format_by_suffix
 from pytest_kbrel.records import (
     CLUSTERS,
     LANGUAGE_TAG,
+    ROUNDINGS,
     UNINFORMATIVE,
     Gate,
     Integrity,
@@ -111,6 +112,7 @@ class WrittenProbe:
     relations: tuple[Node, ...] | None = None
     unseen: WrittenUnseen | None = None
     shots: Shots = dataclasses.field(default_factory=lambda: SHOTS)
+    also_as: tuple[str, ...] = ()
 
 
 @record
@@ -254,6 +256,7 @@ def _probe(probe: Probe, entry: Node, limits: Integrity) -> WrittenProbe:
             relations=_names,
             unseen=_unseen,
             shots=_shots,
+            also_as=_roundings,
         ),
     )
 
@@ -326,6 +329,12 @@ def _names(node: Node, what: str) -> tuple[Node, ...]:
             )
         first[name] = item.line
     return node.items(what)
+
+
+def _roundings(node: Node, what: str) -> tuple[str, ...]:
+    return tuple(
+        item.choice(f"each of {what}", tuple(ROUNDINGS)) for item in _names(node, what)
+    )
 
 
 def _slices(probe: Probe, node: Node, what: str) -> tuple[WrittenSlice, ...]:

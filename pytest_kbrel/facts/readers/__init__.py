@@ -31,6 +31,7 @@ from pytest_kbrel.facts.readers.base import (
     table,
     with_unique_ids,
 )
+from pytest_kbrel.facts.readers.edits import EDITS
 from pytest_kbrel.facts.readers.questions import (
     POPQA,
     is_question_table,
@@ -147,6 +148,7 @@ _TABLE: tuple[tuple[str, str, Reader], ...] = (
         "questions with answers, or with none (SeenQA, UnseenQA, SQuAD, KILT)",
         questions_in(qa_fact),
     ),
+    *((name, f"edits: {name}", reader) for name, reader in EDITS.items()),
     ("questions", "own questions, CSV: question, answer", read_question_table),
     ("jsonl", "own facts, JSON Lines", read_jsonl),
     ("csv", "own facts, CSV", read_csv),

@@ -130,6 +130,8 @@ def rows(
 def _cell(key: str, value: Any) -> Any:
     if key in LISTS:
         return answers(key, value)
+    if key in ("needs", "any_wording"):
+        return value
     if key == "popularity":
         return popularity(key, value)
     if key == "answer_range":

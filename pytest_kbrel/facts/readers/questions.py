@@ -109,7 +109,7 @@ def questions_in(
     *columns: str,
     delimiter: str = ",",
 ) -> Reader:
-    """Return the reader of files of questions: the rows of :func:`_questions`, or a table with these columns.
+    """Return the reader of files of questions: the rows of :func:`questions`, or a table with these columns.
 
     The first of ``columns`` is the name of its maker.
     """
@@ -119,7 +119,7 @@ def questions_in(
             source: Iterator[Piece] = table(path, delimiter)
             check_header(path, source, columns[0], columns[1:])
         else:
-            source = _questions(path)
+            source = questions(path)
         fact = partial(convert, relations=relations)
         return rows(path, source, fact, dataset=dataset)
 
@@ -129,25 +129,25 @@ def questions_in(
 _NO_TABLES = (".json", ".jsonl", ".ndjson", ".parquet")
 
 
-def _questions(path: Path) -> Iterator[Piece]:
+def questions(path: Path, form: str = QA_FORM) -> Iterator[Piece]:
     """Yield the objects of JSON Lines, of Parquet, or of the lists in a JSON document, with their lines.
 
-    An article of SQuAD is many; what the dataset viewer of the Hub wraps in a row is unwrapped.
+    An article of SQuAD is many; ``form`` words what the file should look like; what the dataset viewer of the Hub wraps in a row is unwrapped.
     """
     if path.suffix.lower() == ".parquet":
         source: Iterator[Piece] = itertools.islice(parquet(path), 1, None)
-    elif _is_lines(path):
-        source = json_rows(path, QA_FORM)
+    elif _is_lines(path, form):
+        source = json_rows(path, form)
     else:
         source = (
-            (line, json_object(text, QA_FORM, path, line))
-            for line, _, text in elements(path, QA_FORM)
+            (line, json_object(text, form, path, line))
+            for line, _, text in elements(path, form)
         )
     for line, value in source:
         try:
             inner = [value] if isinstance(value, SuiteError) else _inner(value)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            yield line, SuiteError(f"no question: {error}; {QA_FORM}", path, line)
+            yield line, SuiteError(f"no question: {error}; {form}", path, line)
         else:
             yield from ((line, one) for one in inner)
 
@@ -165,12 +165,12 @@ def _inner(value: dict[str, Any]) -> list[dict[str, Any]]:
     return [value]
 
 
-def _is_lines(path: Path) -> bool:
+def _is_lines(path: Path, form: str) -> bool:
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         return True
     with open_file(path) as stream:
         line = stream.readline(1 << 16).removeprefix(b"\xef\xbb\xbf")
-    value = json_object(line, QA_FORM, path, 1)
+    value = json_object(line, form, path, 1)
     return not isinstance(value, SuiteError) and bool({*NAMES["question"]} & {*value})
 
 

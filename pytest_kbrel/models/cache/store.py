@@ -212,7 +212,9 @@ def key_of(model: str, request: Request) -> str:
     """
     kind = "generate" if isinstance(request, GenerateRequest) else "score"
     values = values_of(request)
-    if not request.lead:
+    if not request.rounding:
+        values = values[:-1]
+    if not (request.lead or request.rounding):
         values = values[:-1]
         # Keys of older versions, which had none of these last fields, stay valid.
         top_k = isinstance(request, GenerateRequest) and request.top_k

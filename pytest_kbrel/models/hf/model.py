@@ -15,12 +15,13 @@ from pytest_kbrel.models.checkpoint.endings import Endings
 from pytest_kbrel.models.checkpoint.model import CheckpointModel, LoadedCheckpoint
 from pytest_kbrel.models.hf.devices import token_budget
 from pytest_kbrel.models.hf.generator import Generator
+from pytest_kbrel.models.hf.rounding import rounded
 from pytest_kbrel.models.hf.scorer import Scorer
 from pytest_kbrel.models.hf.sharing import Probabilities, SharingMode, tolerance
 from pytest_kbrel.models.pretrained import quiet
 from pytest_kbrel.models.tokens import Pair, Prompt, common_prefix
 from pytest_kbrel.printing import printable
-from pytest_kbrel.records import Generated, GenerateRequest
+from pytest_kbrel.records import ROUNDINGS, Generated, GenerateRequest
 
 _QUESTIONS = tuple(
     f"Question: {question}\nAnswer:"
@@ -47,6 +48,8 @@ class HfModel(CheckpointModel):
     Responses do not depend on the other requests of a call: probabilities agree within 1e-4 in float32, texts
     are equal. ``budget`` is in tokens a batch; by default it is that of the spec.
     """
+
+    rounds = True
 
     def __init__(
         self, parts: LoadedCheckpoint, *, shares: bool = True, budget: int | None = None
@@ -138,7 +141,16 @@ class HfModel(CheckpointModel):
         return self._scorer.ready(pairs)
 
     def _texts(self, prompts: Sequence[Prompt], endings: Endings) -> Batches[Generated]:
-        return self._generator.with_endings(endings).ready(prompts)
+        write = self._generator.with_endings(endings).ready
+        for rounding in dict.fromkeys(of.request.rounding for of in prompts):
+            own = [n for n, of in enumerate(prompts) if of.request.rounding == rounding]
+            batches = write([prompts[n] for n in own])
+            if rounding:
+                # At once: nobody else may be answered by rounded weights.
+                with rounded(self.parts, ROUNDINGS[rounding]):
+                    batches = iter([*batches])
+            for batch in batches:
+                yield [(own[n], text) for n, text in batch]
 
     def _warn(self) -> None:
         troubles = {self._scorer.trouble, self._generator.trouble} - {""}

@@ -25,6 +25,10 @@ SILENT = {
     "answer_range": (1.0, 2.0),
     "group": "g",
     "wordings": ("Seat of government?",),
+    "role": "edit",
+    "old": "Lima",
+    "needs": (("Which sea?", ("Pacific",)),),
+    "any_wording": True,
 }
 
 

@@ -110,6 +110,7 @@ def test_a_digest_is_the_same_in_every_version():
                 },
                 **{"watch": (), "system": "s", "turns": (("q", "a"),), "top_k": 5},
                 "lead": "l",
+                "rounding": "int4",
             },
         ),
         (
@@ -117,6 +118,7 @@ def test_a_digest_is_the_same_in_every_version():
             {
                 **{"prompt": "b", "continuation": "", "system": "s", "lead": "l"},
                 "turns": (("q", "a"),),
+                "rounding": "int4",
             },
         ),
     ],
