@@ -281,7 +281,7 @@ ROOMS: dict[str, Room] = {
     "facts": Room(
         "public formats, popularity, question sets from dumps, sampling, distractors, unseen facts",
         "__init__ bounds errors outputs records resources untrusted",
-        "duckdb yaml",
+        "babel duckdb yaml",
     ),
     "foreign": Room(
         "scored answers of other tools: lm_eval, Inspect, Every Eval Ever, CSV and JSON lines",

@@ -101,7 +101,7 @@ _OVERALL_NAMES: Mapping[CaseKind, str] = {
     "missing accuracy_macro hallucination_macro missing_macro",
     "questions": "accuracy hallucination missing",
     "reliability": "nccr iur ncr ur c_wrong avg",
-    "pooled": "as_expected",
+    "pooled": "as_expected consistency agreement",
 }
 
 SLICE_METRICS: Mapping[SliceKind, Mapping[str, Metric]] = {

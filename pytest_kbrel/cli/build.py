@@ -1,4 +1,4 @@
-"""``kbrel build head-to-tail``: a question set with popularity buckets from a dump of facts."""
+"""``kbrel build``: a question set from a dump of facts, and parallel facts in eleven languages."""
 
 from __future__ import annotations
 
@@ -38,6 +38,12 @@ def _size(text: str) -> str:
     return text
 
 
+_OUTPUT = argument(
+    "--output", "folder to write, new or empty", Path, required=True, metavar="DIR"
+)
+_PARENT = ("build", "make something from its sources")
+
+
 @command(
     "head-to-tail",
     "make a question set with popularity buckets from a dump of facts",
@@ -49,13 +55,7 @@ def _size(text: str) -> str:
         required=True,
         metavar="YAML",
     ),
-    argument(
-        "--output",
-        "folder to write, new or empty",
-        Path,
-        required=True,
-        metavar="DIR",
-    ),
+    _OUTPUT,
     *(
         argument(
             f"--{name}", f"default: {name}{more}", group=_COLUMNS, metavar="COLUMN"
@@ -128,7 +128,7 @@ def _size(text: str) -> str:
     ),
     description=_ABOUT,
     formatter_class=argparse.RawDescriptionHelpFormatter,
-    parent=("build", "make something from its sources"),
+    parent=_PARENT,
 )
 def _run(options: Options) -> int:
     from pytest_kbrel.facts.question_set import (
@@ -205,3 +205,20 @@ def _lines(manifest: Manifest, output: Path) -> Iterator[str]:
     yield (
         f"{manifest.questions:,} questions from {taken} of {len(manifest.templates)} templates in {output}"
     )
+
+
+@command(
+    "languages",
+    "write parallel facts in eleven languages, from CLDR, with a suite over them",
+    _OUTPUT,
+    parent=_PARENT,
+)
+def _languages(options: Options) -> int:
+    from pytest_kbrel.facts.parallel import build_languages
+
+    facts = build_languages(options.output)
+    document = {"output": options.output, "facts": facts}
+    listed = ", ".join(f"{count} {name}" for name, count in facts.items())
+    line = f"{sum(facts.values()):,} parallel facts ({listed}) in {options.output}"
+    print_result(options, document, [line])
+    return 0

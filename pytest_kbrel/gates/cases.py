@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.rules import GATE_RULES
@@ -46,6 +46,12 @@ from pytest_kbrel.gates.integrity import (
     truncated_in,
 )
 from pytest_kbrel.gates.measurement import Obstacle, Pairing, measure_figures
+from pytest_kbrel.gates.parallel import (
+    language_pairs,
+    parallel_figures,
+    parallel_pairing,
+    parallel_table,
+)
 from pytest_kbrel.gates.rules import decide, gate_result
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import (
@@ -250,6 +256,10 @@ def _figures(result: CaseResult, pairing: Pairing | None) -> tuple[Figure, ...]:
     return tuple(mean_figure(name, name, tables) for name in table.columns)
 
 
+# What parallel facts say over several cases, and paired with the baseline where it has them.
+_Parallel: TypeAlias = tuple[Table, Pairing | None] | None
+
+
 def decide_aggregate(
     aggregate: AggregateCase, members: Sequence[CaseResult], comparison: Comparison
 ) -> CaseResult:
@@ -277,6 +287,7 @@ def decide_aggregate(
         n=0,
         aggregate=True,
         members=aggregate.members,
+        notes=aggregate.notes,
     )
     if broken or not aggregate.members:
         why = (
@@ -298,6 +309,13 @@ def decide_aggregate(
         )
     else:
         figures = figures_over(cases)
+    paired = [comparison.pairing(case) for case in cases]
+    parallel: _Parallel = None
+    if facts := aggregate.facts:
+        table = parallel_table(facts, [case.table for case in cases])
+        parallel = table, parallel_pairing(facts, paired)
+        figures += parallel_figures(table, len(cases))
+        result = replace(result, languages=tuple(language_pairs(table)))
     judged = _judged(
         replace(
             result, n=len({row.fact_id for case in cases for row in case.table.rows})
@@ -305,8 +323,9 @@ def decide_aggregate(
         aggregate.gates,
         figures,
         cases,
-        [comparison.pairing(case) for case in cases],
+        paired,
         comparison,
+        parallel,
     )
     return under_waivers(_unless_shrunk(judged, cases), aggregate.waivers)
 
@@ -318,15 +337,22 @@ def _judged(
     cases: Sequence[CaseResult],
     paired: Sequence[Pairing | None],
     comparison: Comparison,
+    parallel: _Parallel = None,
 ) -> CaseResult:
     """Return a case, or one over several ``cases``, with ``figures`` measured and ``gates`` judged.
 
-    ``paired`` are the cases with those of the baseline, ``None`` where it lacks one.
+    ``paired`` are the cases with those of the baseline, ``None`` where it lacks one. ``parallel`` is measured
+    behind them.
     """
     tables = [case.table for case in cases]
     pairings = [] if None in paired else [of for of in paired if of]
     another = comparison.another_tokenizer
     churn = churn_of(pairings, another_tokenizer=another)
+    changes = change_figures(churn, pairings)
+    no_tokens = without_tokens(pairings, another_tokenizer=another)
+    if parallel:
+        tables.append(parallel[0])
+        pairings += [parallel[1]] if parallel[1] else []
     measure = functools.partial(
         measure_figures,
         figures,
@@ -337,8 +363,8 @@ def _judged(
     measurement = replace(
         measure(tables, pairings),
         paper=comparison.paper,
-        changes=change_figures(churn, pairings),
-        no_tokens=without_tokens(pairings, another_tokenizer=another),
+        changes=changes,
+        no_tokens=no_tokens,
         obstacle=comparison.obstacle(result, cases, paired)
         or (_stopped(cases) if result.aggregate else None),
     )

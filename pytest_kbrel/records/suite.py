@@ -68,7 +68,8 @@ class Relation:
     of [X] is"), behind which MONITOR scores the object; empty where it scores it behind
     the question. ``id`` is a Wikidata property id where there is one. ``answer_type``
     is that of its objects, empty where it is not known. ``popularity`` is the
-    predicate's own, such as the number of triples with it.
+    predicate's own, such as the number of triples with it. ``checked`` is False until
+    a native speaker has read the wordings.
     """
 
     id: str
@@ -79,6 +80,7 @@ class Relation:
     answer_type: Literal["", AnswerType] = ""
     popularity: float | None = None
     lead: str = ""
+    checked: bool = sparse(True)
 
     @property
     def shown_label(self) -> str:
@@ -122,6 +124,7 @@ class Fact:
     are in, empty for English. ``answer_range`` are the least and the greatest number, or year, that is a
     right answer, in the object's own unit; where it is given, numbers outside are wrong. ``group`` is the
     user's own name for facts that belong together. ``wordings`` are other wordings of its question.
+    ``parallel`` is what the same fact is called in all languages of a suite that compares them.
     """
 
     id: str
@@ -143,6 +146,7 @@ class Fact:
     answer_range: tuple[float, float] | None = None
     group: str = ""
     wordings: tuple[str, ...] = sparse(())
+    parallel: str = sparse("")
 
     def cluster(self, by: str) -> str:
         """Return the name of the cluster that the fact is in, one of :data:`CLUSTERS`; empty if alone."""
@@ -247,12 +251,19 @@ class ExampleWording(Wording):
 
     Each fact is asked in so many ``wordings`` of its question, over which its outcome is averaged. Of the
     settings of ``prompt`` that each probe has, ``chat`` is the question alone under the instruction as system
-    message, and ``auto`` one of two: see :meth:`for_model`.
+    message, and ``auto`` one of two: see :meth:`for_model`. ``instructions`` are the probe's own sentences:
+    English ones, or those of the fact's language.
     """
 
     prompt: str = "auto"
     example_style: Literal["text", "turns"] = "text"
     wordings: int = 1
+    instructions: Literal["english", "translated"] = sparse("english")
+
+    def spoken(self, fact: Fact) -> str:
+        """Return the language in which a fact is asked."""
+        is_own = self.instructions == "translated"
+        return base_language(fact.language) if is_own else DEFAULT_LANGUAGE
 
     def for_model(self, *, chat: bool) -> Self:
         """Return the settings with the ``prompt`` that ``auto`` stands for.
@@ -354,7 +365,7 @@ ProbeSettings = MonitorSettings | HeadToTailSettings | ReliabilitySettings
 # Settings that word a case's questions; reports list them only where they are not the probe's own.
 WORDING_FIELDS = (
     *(field.name for field in dataclasses.fields(Wording)),
-    *("example_style", "wordings", "choice_prompt"),
+    *("example_style", "wordings", "choice_prompt", "instructions"),
 )
 
 
@@ -510,7 +521,8 @@ class Case:
 class AggregateCase:
     """A figure over several cases, decided when all of ``members`` (case ids) have run.
 
-    With the probe ``pooled`` it is over all cases of the suite.
+    With the probe ``pooled`` it is over all cases of the suite, and ``facts`` are those of them that it
+    compares between languages. ``notes`` are as of a :class:`Case`.
     """
 
     id: str
@@ -521,6 +533,8 @@ class AggregateCase:
     gates: tuple[Gate, ...]
     line: int = 0
     waivers: tuple[Waiver, ...] = ()
+    facts: tuple[Fact, ...] = sparse(())
+    notes: tuple[str, ...] = sparse(())
 
 
 @record
