@@ -254,6 +254,7 @@ ROOMS: dict[str, Room] = {
     ),
     "resources": Room(
         "where the shipped suites, baselines and schemas lie",
+        heavy="yaml",
     ),
     "serialization": Room(
         "records as JSON values, and as one text for execnet",

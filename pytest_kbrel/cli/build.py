@@ -12,6 +12,7 @@ from pytest_kbrel.cli.arguments import (
     Options,
     argument,
     command,
+    output,
     print_result,
     switch,
 )
@@ -38,9 +39,6 @@ def _size(text: str) -> str:
     return text
 
 
-_OUTPUT = argument(
-    "--output", "folder to write, new or empty", Path, required=True, metavar="DIR"
-)
 _PARENT = ("build", "make something from its sources")
 
 
@@ -55,7 +53,13 @@ _PARENT = ("build", "make something from its sources")
         required=True,
         metavar="YAML",
     ),
-    _OUTPUT,
+    argument(
+        "--output",
+        "folder to write, new or empty",
+        Path,
+        required=True,
+        metavar="DIR",
+    ),
     *(
         argument(
             f"--{name}", f"default: {name}{more}", group=_COLUMNS, metavar="COLUMN"
@@ -210,13 +214,13 @@ def _lines(manifest: Manifest, output: Path) -> Iterator[str]:
 @command(
     "languages",
     "write parallel facts in eleven languages, from CLDR, with a suite over them",
-    _OUTPUT,
+    *output("DIR", "folder to write"),
     parent=_PARENT,
 )
 def _languages(options: Options) -> int:
     from pytest_kbrel.facts.parallel import build_languages
 
-    facts = build_languages(options.output)
+    facts = build_languages(options.output, force=options.force)
     document = {"output": options.output, "facts": facts}
     listed = ", ".join(f"{count} {name}" for name, count in facts.items())
     line = f"{sum(facts.values()):,} parallel facts ({listed}) in {options.output}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from pytest_kbrel import stats
 from pytest_kbrel.catalogue.rules import GATE_RULES
@@ -45,11 +45,10 @@ from pytest_kbrel.gates.integrity import (
     percent,
     truncated_in,
 )
-from pytest_kbrel.gates.measurement import Obstacle, Pairing, measure_figures
+from pytest_kbrel.gates.measurement import Obstacle, Pairing, measure_figures, pair
 from pytest_kbrel.gates.parallel import (
     language_pairs,
     parallel_figures,
-    parallel_pairing,
     parallel_table,
 )
 from pytest_kbrel.gates.rules import decide, gate_result
@@ -58,6 +57,7 @@ from pytest_kbrel.records import (
     AggregateCase,
     Case,
     CaseResult,
+    Fact,
     Gate,
     GateResult,
     Integrity,
@@ -256,10 +256,6 @@ def _figures(result: CaseResult, pairing: Pairing | None) -> tuple[Figure, ...]:
     return tuple(mean_figure(name, name, tables) for name in table.columns)
 
 
-# What parallel facts say over several cases, and paired with the baseline where it has them.
-_Parallel: TypeAlias = tuple[Table, Pairing | None] | None
-
-
 def decide_aggregate(
     aggregate: AggregateCase, members: Sequence[CaseResult], comparison: Comparison
 ) -> CaseResult:
@@ -309,11 +305,8 @@ def decide_aggregate(
         )
     else:
         figures = figures_over(cases)
-    paired = [comparison.pairing(case) for case in cases]
-    parallel: _Parallel = None
     if facts := aggregate.facts:
         table = parallel_table(facts, [case.table for case in cases])
-        parallel = table, parallel_pairing(facts, paired)
         figures += parallel_figures(table, len(cases))
         result = replace(result, languages=tuple(language_pairs(table)))
     judged = _judged(
@@ -323,9 +316,9 @@ def decide_aggregate(
         aggregate.gates,
         figures,
         cases,
-        paired,
+        [comparison.pairing(case) for case in cases],
         comparison,
-        parallel,
+        aggregate.facts,
     )
     return under_waivers(_unless_shrunk(judged, cases), aggregate.waivers)
 
@@ -337,12 +330,12 @@ def _judged(
     cases: Sequence[CaseResult],
     paired: Sequence[Pairing | None],
     comparison: Comparison,
-    parallel: _Parallel = None,
+    facts: Sequence[Fact] = (),
 ) -> CaseResult:
     """Return a case, or one over several ``cases``, with ``figures`` measured and ``gates`` judged.
 
-    ``paired`` are the cases with those of the baseline, ``None`` where it lacks one. ``parallel`` is measured
-    behind them.
+    ``paired`` are the cases with those of the baseline, ``None`` where it lacks one. ``facts`` are those that
+    are compared between languages.
     """
     tables = [case.table for case in cases]
     pairings = [] if None in paired else [of for of in paired if of]
@@ -350,9 +343,11 @@ def _judged(
     churn = churn_of(pairings, another_tokenizer=another)
     changes = change_figures(churn, pairings)
     no_tokens = without_tokens(pairings, another_tokenizer=another)
-    if parallel:
-        tables.append(parallel[0])
-        pairings += [parallel[1]] if parallel[1] else []
+    if facts:
+        tables.append(parallel_table(facts, tables))
+        sides = [of.candidate for of in pairings], [of.baseline for of in pairings]
+        new, old = (parallel_table(facts, side) for side in sides)
+        pairings += [pair(new, old)] if pairings else []
     measure = functools.partial(
         measure_figures,
         figures,

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, permutations
+from dataclasses import replace
+from itertools import chain, permutations
 from typing import NamedTuple
 
 import numpy as np
 
 from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import Figure, figures_of
-from pytest_kbrel.gates.measurement import Pairing
 from pytest_kbrel.judges.words import read_words
-from pytest_kbrel.metrics.base import formula, ratio
+from pytest_kbrel.metrics.base import MetricFormula, formula, ratio
 from pytest_kbrel.records import Fact, LanguagePair, Outcome, Table, base_language
 
-# What is counted of a pair of languages, in order or in any: columns begin with these.
-ASKED, RIGHT, BOTH, SAID, SAME = "asked", "right", "both", "said", "same"
+# What is counted of an ordered pair of languages: the fields of LanguagePair.
+_KINDS = ("facts", "right", "both", "said", "same")
 _FIRST_WORDS = 60
-_Names = Mapping[tuple[str, ...], set[str]]
 
 
 class _Said(NamedTuple):
@@ -39,86 +38,70 @@ def parallel_table(facts: Sequence[Fact], tables: Sequence[Table]) -> Table:
 
     Its columns count what :class:`LanguagePair` says. Where several cases ask a fact, the first one counts.
     """
-    by_id, names = {fact.id: fact for fact in facts}, _names(facts)
+    by_id, languages = {fact.id: fact for fact in facts}, set[str]()
+    names: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for fact in facts:
+        languages.add(base_language(fact.language))
+        for name in fact.accepted:
+            names[read_words(name, fact.language).words].add(fact.parallel)
     answers: dict[str, dict[str, _Said]] = defaultdict(dict)
-    for row in (row for table in tables for row in table.rows):
-        if fact := by_id.get(row.fact_id):
-            said = answers[fact.parallel]
-            said.setdefault(base_language(fact.language), _said(row, fact, names))
-    columns = _columns(facts)
-    return Table(
-        columns=tuple(map(" ".join, columns)),
-        rows=tuple(
-            Outcome(
-                fact_id=name,
-                question="",
-                expected="",
-                answer=name,
-                label="correct",
-                values=tuple(float(_counts(said, *column)) for column in columns),
-                prompt_digest="",
+    first: dict[str, Outcome] = {}
+    for row in chain.from_iterable(table.rows for table in tables):
+        if of := by_id.get(row.fact_id):
+            first.setdefault(of.parallel, row)
+            answers[of.parallel].setdefault(
+                base_language(of.language), _said(row, of, names)
             )
-            for name, said in sorted(answers.items())
+    pairs = list(permutations(sorted(languages), 2))
+    return Table(
+        columns=tuple(f"{a} {b} {kind}" for a, b in pairs for kind in _KINDS),
+        rows=tuple(
+            replace(
+                first[name],
+                fact_id=name,
+                values=tuple(
+                    n for a, b in pairs for n in _counts(of.get(a), of.get(b))
+                ),
+            )
+            for name, of in answers.items()
         ),
     )
 
 
-def _columns(facts: Sequence[Fact]) -> list[tuple[str, str, str]]:
-    languages = dict.fromkeys(base_language(fact.language) for fact in facts)
-    return [
-        (what, first, second)
-        for kinds, pairs in (
-            ((ASKED, RIGHT, BOTH), permutations(languages, 2)),
-            ((SAID, SAME), combinations(languages, 2)),
-        )
-        for first, second in pairs
-        for what in kinds
-    ]
+def _counts(one: _Said | None, other: _Said | None) -> Iterator[float]:
+    if one is None or other is None:
+        return map(float, "0" * len(_KINDS))
+    both, said = one.right and other.right, one.informative or other.informative
+    same = bool(one.entity & other.entity)
+    return map(float, (True, one.right, both, said, same))
 
 
-def _counts(said: Mapping[str, _Said], what: str, first: str, second: str) -> bool:
-    if first not in said or second not in said:
-        return False
-    one, other = said[first], said[second]
-    if what in (SAID, SAME):
-        same = bool(one.entity & other.entity)
-        return one.informative or other.informative if what == SAID else same
-    return what == ASKED or (one.right and (what == RIGHT or other.right))
-
-
-def _names(facts: Sequence[Fact]) -> _Names:
-    """Return the facts that have an object of this name, by its words, in any language."""
-    names: dict[tuple[str, ...], set[str]] = defaultdict(set)
-    for fact in facts:
-        for name in fact.accepted:
-            names[read_words(name, fact.language).words].add(fact.parallel)
-    return names
-
-
-def _said(row: Outcome, fact: Fact, names: _Names) -> _Said:
-    right, informative = row.label == "correct", row.label != "uninformative"
-    named = fact.object if right and fact.object else row.answer
-    words = read_words(named, fact.language).words[:_FIRST_WORDS]
-    subject = read_words(fact.subject, fact.language).words
+def _said(row: Outcome, fact: Fact, names: Mapping[tuple[str, ...], set[str]]) -> _Said:
+    right = row.label == "correct"
+    text = fact.object if right and fact.object else row.answer
+    words = read_words(text, fact.language).words[:_FIRST_WORDS]
+    subject = () if right else read_words(fact.subject, fact.language).words
     spans = (
         words[start:end]
         for start in range(len(words))
         for end in range(len(words), start, -1)
     )
-    known = (names[of] for of in spans if of in names and (right or of != subject))
-    return _Said(right, informative, next(known, set()) if informative else set())
+    first = next((of for of in spans if of in names and of != subject), ())
+    return _Said(right, row.label != "uninformative", names.get(first, set()))
 
 
 def parallel_figures(table: Table, member: int) -> tuple[Figure, ...]:
     """Return consistency and agreement as figures; the table is that of ``member``."""
-    made = []
-    for name, kinds in (("consistency", (RIGHT, BOTH)), ("agreement", (SAID, SAME))):
+
+    def figure(name: str, *kinds: str) -> MetricFormula:
         columns = [
-            of for kind in kinds for of in table.columns if of.startswith(f"{kind} ")
+            of for kind in kinds for of in table.columns if of.endswith(f" {kind}")
         ]
-        undefined = "no parallel fact was answered so in two languages"
-        made.append(formula(name, tuple(columns), _mean_share, undefined=undefined))
-    return figures_of(made, member)
+        why = "no parallel fact was answered so in two languages"
+        return formula(name, tuple(columns), _mean_share, undefined=why)
+
+    consistency = figure("consistency", "right", "both")
+    return figures_of([consistency, figure("agreement", "said", "same")], member)
 
 
 def _mean_share(totals: stats.Array, n: stats.Array) -> stats.Array:
@@ -129,42 +112,12 @@ def _mean_share(totals: stats.Array, n: stats.Array) -> stats.Array:
     return ratio(np.where(there, shares, 0.0).sum(axis=-1), there.sum(axis=-1))
 
 
-def parallel_pairing(
-    facts: Sequence[Fact], pairings: Sequence[Pairing | None]
-) -> Pairing | None:
-    """Return the parallel tables of paired cases as a pair, ``None`` where a case has no baseline."""
-    there = [of for of in pairings if of]
-    if len(there) < len(pairings):
-        return None
-    candidate, baseline = (
-        parallel_table(facts, tables)
-        for tables in ([of.candidate for of in there], [of.baseline for of in there])
-    )
-    return Pairing(
-        candidate=candidate, baseline=baseline, differing=(), added=(), unasked=()
-    )
-
-
 def language_pairs(table: Table) -> Iterator[LanguagePair]:
-    """Yield what a parallel table says of each ordered pair of languages that some fact was asked in."""
+    """Yield what a parallel table says of each ordered pair of languages."""
     sums = [
-        sum(values) for values in zip(*(row.values for row in table.rows), strict=True)
+        round(sum(of)) for of in zip(*(row.values for row in table.rows), strict=True)
     ]
-    counts = {
-        tuple(name.split()): round(total)
-        for name, total in zip(table.columns, sums, strict=False)
-    }
-    for (what, first, second), asked in counts.items():
-        if what == ASKED and asked:
-            either = (
-                (first, second) if (SAID, first, second) in counts else (second, first)
-            )
-            yield LanguagePair(
-                first=first,
-                second=second,
-                facts=asked,
-                right=counts[RIGHT, first, second],
-                both=counts[BOTH, first, second],
-                said=counts[SAID, *either],
-                same=counts[SAME, *either],
-            )
+    for at in range(0, len(sums), len(_KINDS)):
+        first, second, _ = table.columns[at].split()
+        counts = dict(zip(_KINDS, sums[at:], strict=False))
+        yield LanguagePair(first=first, second=second, **counts)

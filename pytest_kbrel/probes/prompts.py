@@ -200,46 +200,22 @@ SOLVED_CHOICES: SolvedChoices = tuple(
 )
 
 
-# The sentences that are said in other languages too, whole ones first: one may stand in another.
-_SENTENCES = {
-    "answer_only": _QA_INSTRUCTION,
-    "brief": _BRIEF_INSTRUCTION,
-    "concise": _CONCISE_INSTRUCTION,
-    "choice": _CHOICE_INSTRUCTION,
-    "question": "Question: ",
-    "cue": ANSWER_CUE,
-    "unsure": UNSURE,
-}
-
-
 @functools.cache
 def translated(text: str, language: str = DEFAULT_LANGUAGE) -> str:
     """Return a text with the probes' own sentences in a language, English ones where there are no others."""
-    words = read_yaml("probes/languages.yaml").get(language, {})
-    for key, sentence in _SENTENCES.items() if words else ():
-        text = text.replace(sentence, words[key])
+    words = read_yaml("probes/languages.yaml").get(language, {"sentences": {}})
+    for sentence, own in words["sentences"].items():
+        text = text.replace(sentence, own)
     return text
 
 
 @functools.cache
 def shots_in_language(language: str) -> tuple[Pairs, SolvedChoices]:
     """Return the two examples of a language, and its solved multiple-choice questions."""
-    words = read_yaml("probes/languages.yaml").get(language)
-    if words is None:
+    own = read_yaml("probes/languages.yaml").get(language)
+    if own is None:
         return BRIEF_SHOTS, SOLVED_CHOICES
-    (planet, right, *wrong), days, (river, *rivers) = (
-        words[key] for key in ("planet", "days", "river")
-    )
-    unsure = words["unsure"]
-    solved = []
-    for question, options, index in (
-        (planet, (*wrong[:2], right, *wrong[2:], unsure), 2),
-        (days[0], (*days[1:], unsure), 0),
-        (river, (*rivers, unsure), 4),
-    ):
-        listed = lettered(options)
-        solved.append((question, listed.split("\n")[index], listed))
-    return ((planet, right), (river, unsure)), tuple(solved)
+    return tuple(map(tuple, own["shots"])), tuple(map(tuple, own["solved"]))
 
 
 def check(statement: str) -> str:

@@ -396,33 +396,28 @@ def pooled_case(
 
 def _parallel(written: WrittenSuite, cases: Sequence[Case]) -> tuple[Fact, ...]:
     """Return the facts to compare between languages; ``SuiteError`` where a gate has none, or two are one."""
-    facts = {
-        fact.id: fact
-        for case in cases
-        for fact in case.facts
-        if fact.object and fact.parallel
-    }
-    named: dict[tuple[str, str], str] = {}
+    facts = {fact.id: fact for case in cases for fact in case.facts if fact.accepted}
+    named: dict[tuple[str, str], Fact] = {}
     for fact in facts.values():
-        language = base_language(fact.language)
-        first = named.setdefault((language, fact.parallel), fact.id)
-        if first != fact.id:
+        key = base_language(fact.language), fact.parallel
+        if fact.parallel and named.setdefault(key, fact) is not fact:
             raise SuiteError(
-                f"found {fact.parallel!r} as 'parallel' of {first!r} and {fact.id!r}, both in {language!r}; "
+                f"found {fact.parallel!r} as 'parallel' of {named[key].id!r} and {fact.id!r}, both in {key[0]!r}; "
                 "allowed: one fact of that name in a language",
                 written.root.path,
-                written.overall_line,
             )
     languages = {language for language, _ in named}
+    if len(languages) > 1:
+        return tuple(named.values())
     for gate in written.overall_gates:
-        if gate.metric in ("consistency", "agreement") and len(languages) < 2:
+        if gate.metric != "as_expected":
             raise SuiteError(
                 f"{gate.metric} needs facts with 'parallel' in two languages, found: "
-                f"{', '.join(sorted(languages)) or 'none'}; allowed: such facts, or no gate",
+                f"{', '.join(languages) or 'none'}; allowed: such facts, or no gate",
                 written.root.path,
                 gate.line,
             )
-    return tuple(facts.values()) if len(languages) > 1 else ()
+    return ()
 
 
 def check_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
