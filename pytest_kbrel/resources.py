@@ -5,7 +5,9 @@ In an installed package suites and baselines lie inside the package; in a clone 
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
+from typing import Any
 
 _PACKAGE = Path(__file__).resolve().parent
 _SCHEMAS = {"suite": "suites/suite.schema.json", "report": "reports/report.schema.json"}
@@ -26,6 +28,14 @@ def baselines() -> Path:
 def schema(of: str) -> str:
     """Return the JSON Schema of suite files (``suite``) or of ``report.json`` (``report``)."""
     return (_PACKAGE / _SCHEMAS[of]).read_text(encoding="utf-8")
+
+
+@functools.cache
+def read_yaml(file: str) -> Any:
+    """Return a YAML file of the package."""
+    import yaml
+
+    return yaml.safe_load((_PACKAGE / file).read_text(encoding="utf-8"))
 
 
 def tsv_rows(file: str) -> list[list[str]]:

@@ -254,6 +254,7 @@ ROOMS: dict[str, Room] = {
     ),
     "resources": Room(
         "where the shipped suites, baselines and schemas lie",
+        heavy="yaml",
     ),
     "serialization": Room(
         "records as JSON values, and as one text for execnet",
@@ -281,7 +282,7 @@ ROOMS: dict[str, Room] = {
     "facts": Room(
         "public formats, popularity, question sets from dumps, sampling, distractors, unseen facts",
         "__init__ bounds errors outputs records resources serialization untrusted",
-        "duckdb yaml",
+        "babel duckdb yaml",
     ),
     "foreign": Room(
         "scored answers of other tools: lm_eval, Inspect, Every Eval Ever, CSV and JSON lines",

@@ -109,7 +109,7 @@ _OVERALL_NAMES: Mapping[CaseKind, str] = {
     "questions": "accuracy hallucination missing",
     "reliability": "nccr iur ncr ur c_wrong avg",
     "edits": "",
-    "pooled": "as_expected",
+    "pooled": "as_expected consistency agreement",
 }
 
 SLICE_METRICS: Mapping[SliceKind, Mapping[str, Metric]] = {

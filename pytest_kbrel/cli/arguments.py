@@ -75,8 +75,7 @@ def command(
     def decorated(run: Run) -> Run:
         def add(commands: Commands) -> None:
             if parent:
-                above = commands.add_parser(parent[0], help=parent[1])
-                commands = above.add_subparsers(required=True, metavar="WHAT")
+                commands = _below(commands, *parent)
             parser = commands.add_parser(name, help=about, **more)
             parser.set_defaults(run=run)
             groups: dict[str, Any] = {"": parser}
@@ -90,6 +89,15 @@ def command(
         return run
 
     return decorated
+
+
+def _below(commands: Commands, name: str, about: str) -> Commands:
+    """Return where the commands of a command are added; the first one makes it."""
+    if name not in commands.choices:
+        above = commands.add_parser(name, help=about)
+        above.set_defaults(below=above.add_subparsers(required=True, metavar="WHAT"))
+    below: Commands = commands.choices[name].get_default("below")
+    return below
 
 
 def is_json_only(options: Options) -> bool:

@@ -1,4 +1,4 @@
-"""``kbrel build head-to-tail``: a question set with popularity buckets from a dump of facts."""
+"""``kbrel build``: a question set from a dump of facts, and parallel facts in eleven languages."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pytest_kbrel.cli.arguments import (
     Options,
     argument,
     command,
+    output,
     print_result,
     switch,
 )
@@ -36,6 +37,9 @@ def _size(text: str) -> str:
             f"found {text!r}; allowed: a size such as 4GB or 800MB"
         )
     return text
+
+
+_PARENT = ("build", "make something from its sources")
 
 
 @command(
@@ -128,7 +132,7 @@ def _size(text: str) -> str:
     ),
     description=_ABOUT,
     formatter_class=argparse.RawDescriptionHelpFormatter,
-    parent=("build", "make something from its sources"),
+    parent=_PARENT,
 )
 def _run(options: Options) -> int:
     from pytest_kbrel.facts.question_set import (
@@ -205,3 +209,20 @@ def _lines(manifest: Manifest, output: Path) -> Iterator[str]:
     yield (
         f"{manifest.questions:,} questions from {taken} of {len(manifest.templates)} templates in {output}"
     )
+
+
+@command(
+    "languages",
+    "write parallel facts in eleven languages, from CLDR, with a suite over them",
+    *output("DIR", "folder to write"),
+    parent=_PARENT,
+)
+def _languages(options: Options) -> int:
+    from pytest_kbrel.facts.parallel import build_languages
+
+    facts = build_languages(options.output, force=options.force)
+    document = {"output": options.output, "facts": facts}
+    listed = ", ".join(f"{count} {name}" for name, count in facts.items())
+    line = f"{sum(facts.values()):,} parallel facts ({listed}) in {options.output}"
+    print_result(options, document, [line])
+    return 0

@@ -75,7 +75,7 @@ _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         for key, options in (("answer_type", ANSWER_TYPES), ("bucket", BUCKETS))
     },
     **dict.fromkeys(
-        ("source", "licence", "dataset", "duplicate_of", "group"),
+        ("source", "licence", "dataset", "duplicate_of", "group", "parallel"),
         (_texts(r"[^\0]*"), "text without NUL"),
     ),
     "valid_until": (
@@ -246,7 +246,7 @@ def _plain_number(number: float) -> float:
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")
 _RELATION_KEYS = (
     *("label", "domain", "answer_type", "popularity"),
-    *("lead", "frames", "statements"),
+    *("lead", "frames", "statements", "checked"),
 )
 
 
@@ -280,12 +280,19 @@ def _relation(name: str, node: Node) -> Relation:
         id=name,
         frames=_templates(keys, "frames", {"[X]": 1, "[Y]": 0}),
         lead=_template(lead, "lead", {"[X]": 1, "[Y]": 0}) if lead else "",
+        checked="checked" not in keys or _truth(keys["checked"], "checked"),
         statements=_templates(keys, "statements", {"[X]": 1, "[Y]": 1}),
         popularity=float(popularity.number("popularity", str(POPULARITY), POPULARITY))
         if popularity
         else None,
         **about,
     )
+
+
+def _truth(node: Node, what: str) -> bool:
+    if isinstance(node.value, bool):
+        return node.value
+    raise node.wrong(what, "true or false")
 
 
 def relation_keys(
@@ -348,6 +355,8 @@ def relations_text(relations: Iterable[Relation]) -> str:
             value = getattr(relation, key)
             if isinstance(value, tuple) and value:
                 lines += [f"  {key}:", *(f"    - {_quoted(text)}" for text in value)]
+            elif isinstance(value, bool):
+                lines += [] if value else [f"  {key}: false"]
             elif value not in ("", None, ()):
                 text = key in ("label", "domain", "lead")
                 lines.append(f"  {key}: {_quoted(value) if text else value}")

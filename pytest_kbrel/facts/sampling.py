@@ -24,6 +24,8 @@ def sample(
 ) -> tuple[Fact, ...]:
     """Return ``limit`` of the facts, drawn by seed and fact id, in the order in which they came.
 
+    Of parallel facts the same ones are drawn in each language.
+
     They are drawn round robin over the clusters that facts share by ``cluster``, so that as many clusters as
     possible have some. A whole number is a number of facts, a float in (0, 1] a share of them, rounded up;
     ``None`` means all. A draw depends on no fact of another cluster, and a larger limit keeps all that a
@@ -46,7 +48,8 @@ def first_drawn(
     drawn: Counter[str] = Counter()
     order = []
     for rank, position in sorted(
-        (_rank(f"{seed}\0{fact.id}"), at) for at, fact in enumerate(facts)
+        (_rank(f"{seed}\0{fact.parallel or fact.id}"), at)
+        for at, fact in enumerate(facts)
     ):
         name = facts[position].cluster(cluster) or facts[position].id
         order.append((drawn[name], rank, position))

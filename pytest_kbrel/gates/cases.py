@@ -45,13 +45,19 @@ from pytest_kbrel.gates.integrity import (
     percent,
     truncated_in,
 )
-from pytest_kbrel.gates.measurement import Obstacle, Pairing, measure_figures
+from pytest_kbrel.gates.measurement import Obstacle, Pairing, measure_figures, pair
+from pytest_kbrel.gates.parallel import (
+    language_pairs,
+    parallel_figures,
+    parallel_table,
+)
 from pytest_kbrel.gates.rules import decide, gate_result
 from pytest_kbrel.metrics import metrics_for
 from pytest_kbrel.records import (
     AggregateCase,
     Case,
     CaseResult,
+    Fact,
     Gate,
     GateResult,
     Integrity,
@@ -280,6 +286,7 @@ def decide_aggregate(
         n=0,
         aggregate=True,
         members=aggregate.members,
+        notes=aggregate.notes,
     )
     if broken or not aggregate.members:
         why = (
@@ -301,6 +308,10 @@ def decide_aggregate(
         )
     else:
         figures = figures_over(cases)
+    if facts := aggregate.facts:
+        table = parallel_table(facts, [case.table for case in cases])
+        figures += parallel_figures(table, len(cases))
+        result = replace(result, languages=tuple(language_pairs(table)))
     judged = _judged(
         replace(
             result, n=len({row.fact_id for case in cases for row in case.table.rows})
@@ -310,6 +321,7 @@ def decide_aggregate(
         cases,
         [comparison.pairing(case) for case in cases],
         comparison,
+        aggregate.facts,
     )
     return under_waivers(_unless_shrunk(judged, cases), aggregate.waivers)
 
@@ -321,15 +333,24 @@ def _judged(
     cases: Sequence[CaseResult],
     paired: Sequence[Pairing | None],
     comparison: Comparison,
+    facts: Sequence[Fact] = (),
 ) -> CaseResult:
     """Return a case, or one over several ``cases``, with ``figures`` measured and ``gates`` judged.
 
-    ``paired`` are the cases with those of the baseline, ``None`` where it lacks one.
+    ``paired`` are the cases with those of the baseline, ``None`` where it lacks one. ``facts`` are those that
+    are compared between languages.
     """
     tables = [case.table for case in cases]
     pairings = [] if None in paired else [of for of in paired if of]
     another = comparison.another_tokenizer
     churn = churn_of(pairings, another_tokenizer=another)
+    changes = change_figures(churn, pairings)
+    no_tokens = without_tokens(pairings, another_tokenizer=another)
+    if facts:
+        tables.append(parallel_table(facts, tables))
+        sides = [of.candidate for of in pairings], [of.baseline for of in pairings]
+        new, old = (parallel_table(facts, side) for side in sides)
+        pairings += [pair(new, old)] if pairings else []
     measure = functools.partial(
         measure_figures,
         figures,
@@ -340,8 +361,8 @@ def _judged(
     measurement = replace(
         measure(tables, pairings),
         paper=comparison.paper,
-        changes=change_figures(churn, pairings),
-        no_tokens=without_tokens(pairings, another_tokenizer=another),
+        changes=changes,
+        no_tokens=no_tokens,
         obstacle=comparison.obstacle(result, cases, paired)
         or (_stopped(cases) if result.aggregate else None),
     )

@@ -169,9 +169,9 @@ class Figure(MetricTraits):
         return stats.Estimate(value=value, n=len(rows), note=note, low=low, high=high)
 
 
-def figures_of(metrics: Sequence[MetricFormula]) -> tuple[Figure, ...]:
-    """Return metrics as figures of a single case."""
-    return tuple(_figure_of(metric) for metric in metrics)
+def figures_of(metrics: Sequence[MetricFormula], member: int = 0) -> tuple[Figure, ...]:
+    """Return metrics as figures of a single case, ``member`` of several."""
+    return tuple(_figure_of(metric, member) for metric in metrics)
 
 
 def _figure_of(metric: MetricFormula, member: int = 0) -> Figure:

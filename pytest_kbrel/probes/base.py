@@ -25,7 +25,6 @@ from pytest_kbrel.probes.prompts import (
     CLOZE_INSTRUCTION,
     OWN_TEXTS,
     QA,
-    SOLVED_CHOICES,
     Examples,
     SolvedChoices,
     Template,
@@ -34,10 +33,14 @@ from pytest_kbrel.probes.prompts import (
     fill,
     is_unfinished,
     lettered,
+    shots_in_language,
     template,
+    translated,
     verdict,
 )
 from pytest_kbrel.records import (
+    ANSWER_CUE,
+    DEFAULT_LANGUAGE,
     Ask,
     Case,
     Digest,
@@ -257,13 +260,14 @@ def collect(
     return tuple(rows), tuple(errors)
 
 
-def template_of(settings: ProbeSettings) -> Template:
-    """Return the text around each question of a probe: the suite's, or the probe's own."""
+def template_of(settings: ProbeSettings, language: str = DEFAULT_LANGUAGE) -> Template:
+    """Return the text around a question in a language: the suite's, or the probe's own."""
     probe = probe_of_settings(settings)
     own = OWN_TEXTS.get((probe.name, getattr(settings, "prompt", ""))) or OWN_TEXTS.get(
         (probe.name, ""), QA
     )
-    return template(settings.prompt_text or own, settings.answer_cue, probe.cue)
+    text = settings.prompt_text or translated(own, language)
+    return template(text, settings.answer_cue, translated(probe.cue, language))
 
 
 def with_top_tokens(case: Case, request: GenerateRequest) -> GenerateRequest:
@@ -272,7 +276,10 @@ def with_top_tokens(case: Case, request: GenerateRequest) -> GenerateRequest:
 
 
 def question_request(
-    settings: ProbeSettings, question: str, examples: Examples
+    settings: ProbeSettings,
+    question: str,
+    examples: Examples,
+    language: str = DEFAULT_LANGUAGE,
 ) -> GenerateRequest:
     """Return the request that asks a question behind (question, answer) examples, in text or as turns.
 
@@ -289,12 +296,15 @@ def question_request(
         return request_of(settings, cloze(question) if examples else question)
     if isinstance(settings, ExampleWording) and settings.prompt == "chat":
         instruction = CHAT_INSTRUCTIONS[probe_of_settings(settings).name]
-        return _chat_request(settings, instruction, question)
-    return _behind(settings, template_of(settings), question, examples)
+        return _chat_request(settings, translated(instruction, language), question)
+    return _behind(settings, template_of(settings, language), question, examples)
 
 
 def choice_request(
-    settings: ReliabilitySettings | EditsSettings, question: str, options: Sequence[str]
+    settings: ReliabilitySettings | EditsSettings,
+    question: str,
+    options: Sequence[str],
+    language: str = DEFAULT_LANGUAGE,
 ) -> GenerateRequest:
     """Return the request that asks a multiple-choice question with lettered options.
 
@@ -302,9 +312,14 @@ def choice_request(
     """
     listed = lettered(options)
     if settings.prompt == "chat" and settings.choice_prompt is None:
-        return _chat_request(settings, CHAT_CHOICE, f"{question}\n{listed}")
-    text = template(settings.choice_prompt or CHOICE, settings.answer_cue)
-    solved = () if settings.prompt in ("zero-shot", "chat") else SOLVED_CHOICES
+        instruction = translated(CHAT_CHOICE, language)
+        return _chat_request(settings, instruction, f"{question}\n{listed}")
+    own_cue = translated(ANSWER_CUE, language)
+    choice = settings.choice_prompt or translated(CHOICE, language)
+    text = template(choice, settings.answer_cue, own_cue)
+    _, solved = shots_in_language(language)
+    if settings.prompt in ("zero-shot", "chat"):
+        solved = ()
     return _behind(settings, text, question, solved, listed)
 
 

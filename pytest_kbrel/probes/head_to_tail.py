@@ -28,7 +28,12 @@ from pytest_kbrel.probes.base import (
     question_request,
     with_top_tokens,
 )
-from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE, Examples
+from pytest_kbrel.probes.prompts import (
+    UNSURE,
+    Examples,
+    shots_in_language,
+    translated,
+)
 from pytest_kbrel.records import (
     Ask,
     Case,
@@ -62,8 +67,10 @@ def run(case: Case) -> ProbeRun:
     shots = dict(case.shots)
 
     def examples(fact: Fact) -> Examples:
+        language = settings.spoken(fact)
+        brief, _ = shots_in_language(language)
         if settings.prompt == "few-shot":
-            return BRIEF_SHOTS
+            return brief
         if settings.prompt != "in-domain":
             return ()
         if fact.id not in shots:
@@ -72,12 +79,14 @@ def run(case: Case) -> ProbeRun:
                 "allowed: shots in the case, or another prompt"
             )
         # The unanswerable example, and one of the question's own relation (section 3.5).
-        own = [(shot.question, shot.answer or UNSURE) for shot in shots[fact.id][:1]]
-        return (BRIEF_SHOTS[1], *own) if own else BRIEF_SHOTS
+        unsure = translated(UNSURE, language)
+        own = [(shot.question, shot.answer or unsure) for shot in shots[fact.id][:1]]
+        return (brief[1], *own) if own else brief
 
     def ask(fact: Fact) -> Ask:
         question = question_of(case, fact)
-        request = question_request(settings, question, examples(fact))
+        language = settings.spoken(fact)
+        request = question_request(settings, question, examples(fact), language)
         answer = with_top_tokens(case, request)
         return Ask(fact_id=fact.id, role="answer", request=answer)
 

@@ -10,8 +10,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from pytest_kbrel.records import ANSWER_CUE, Pairs, ProbeName, record
-from pytest_kbrel.resources import tsv_rows
+from pytest_kbrel.records import (
+    ANSWER_CUE,
+    DEFAULT_LANGUAGE,
+    Pairs,
+    ProbeName,
+    record,
+)
+from pytest_kbrel.resources import read_yaml, tsv_rows
 
 UNSURE = "unsure"
 LETTERS = "ABCDEFGHIJ"
@@ -212,6 +218,24 @@ SOLVED_CHOICES: SolvedChoices = tuple(
         ),
     )
 )
+
+
+@functools.cache
+def translated(text: str, language: str = DEFAULT_LANGUAGE) -> str:
+    """Return a text with the probes' own sentences in a language, English ones where there are no others."""
+    words = read_yaml("probes/languages.yaml").get(language, {"sentences": {}})
+    for sentence, own in words["sentences"].items():
+        text = text.replace(sentence, own)
+    return text
+
+
+@functools.cache
+def shots_in_language(language: str) -> tuple[Pairs, SolvedChoices]:
+    """Return the two examples of a language, and its solved multiple-choice questions."""
+    own = read_yaml("probes/languages.yaml").get(language)
+    if own is None:
+        return BRIEF_SHOTS, SOLVED_CHOICES
+    return tuple(map(tuple, own["shots"])), tuple(map(tuple, own["solved"]))
 
 
 def check(statement: str) -> str:

@@ -11,6 +11,7 @@ nothing away (section 3.4).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import random
 import re
@@ -43,7 +44,13 @@ from pytest_kbrel.probes.base import (
     template_of,
     with_top_tokens,
 )
-from pytest_kbrel.probes.prompts import BRIEF_SHOTS, UNSURE, wrong_answers
+from pytest_kbrel.probes.prompts import (
+    UNSURE,
+    Template,
+    shots_in_language,
+    translated,
+    wrong_answers,
+)
 from pytest_kbrel.records import (
     UNINFORMATIVE,
     Ask,
@@ -159,7 +166,8 @@ class _Probe:
     def _questions(self, fact: Fact) -> Iterator[Ask]:
         shots = shots_of(self.case, fact)
         for lead, question, _ in self._asked(fact):
-            request = question_request(self.settings, question, shots)
+            language = self.settings.spoken(fact)
+            request = question_request(self.settings, question, shots, language)
             if not lead:
                 request = with_top_tokens(self.case, request)
             # Of unseen knowledge no answer is right, whatever the subject.
@@ -193,12 +201,14 @@ class _Probe:
         self.options[fact.id] = wrong
         draws = draws_for(self.case, fact)
         count = self.settings.choices
-        self.offered[fact.id] = option_lists(fact, answer, wrong, count, draws)
+        unsure = translated(UNSURE, self.settings.spoken(fact))
+        self.offered[fact.id] = option_lists(fact, answer, wrong, count, draws, unsure)
 
     def _choices(self, fact: Fact) -> Iterator[Ask]:
         for lead, question, lists in self._asked(fact):
             for number, options in enumerate(lists):
-                request = choice_request(self.settings, question, options)
+                language = self.settings.spoken(fact)
+                request = choice_request(self.settings, question, options, language)
                 role = f"{lead}choice:{number}"
                 yield Ask(fact_id=fact.id, role=role, request=request)
 
@@ -303,8 +313,9 @@ def option_lists(
     distractors: Sequence[str],
     questions: int,
     draws: random.Random,
+    unsure: str = UNSURE,
 ) -> list[list[str]]:
-    """Make ``questions`` lists of five: the answer and three distractors shuffled, then "unsure".
+    """Make ``questions`` lists of five: the answer and three distractors shuffled, then ``unsure``.
 
     Raises :class:`ResponseError` when fewer than three distractors differ from the answer.
     """
@@ -329,7 +340,7 @@ def option_lists(
         seen.add(drawn)
         options = [answer, *sorted(drawn)]
         draws.shuffle(options)
-        lists.append([*options, UNSURE])
+        lists.append([*options, unsure])
     return lists
 
 
@@ -395,32 +406,42 @@ def shots_in(case: Case, requests: Mapping[str, Request]) -> Case | None:
     """
     settings = case.settings
     assert isinstance(settings, ReliabilitySettings)
-    around = template_of(settings)
-    texts = {around.example(*_shown([of])[0]): of for of in case.repository}
-    # An example may be the beginning of another.
-    longest_first = sorted(texts, key=lambda text: (-len(text), text))
+
+    @functools.cache
+    def examples(language: str) -> tuple[Template, dict[str, Shot]]:
+        around = template_of(settings, language)
+        texts = {
+            around.example(*_shown([of], language)[0]): of for of in case.repository
+        }
+        # An example may be the beginning of another.
+        return around, dict(sorted(texts.items(), key=lambda of: (-len(of[0]), of[0])))
+
     chosen = []
     for fact in case.facts:
         question, request = question_of(case, fact), requests.get(fact.id)
         if request is None:
             return None
+        language = settings.spoken(fact)
+        around, texts = examples(language)
         shots: list[Shot] = []
         turns = (around.answered(*turn) for turn in request.turns)
         rest = "".join([*turns, request.prompt]).removeprefix(around.lead)
-        while text := next(filter(rest.startswith, longest_first), ""):
+        while text := next(filter(rest.startswith, texts), ""):
             shots.append(texts[text])
             rest = rest.removeprefix(text)
         # A match is proven by making the request again.
-        again = question_request(settings, question, _shown(shots))
+        shown = _shown(shots, language)
+        again = question_request(settings, question, shown, language)
         if (request.turns, request.prompt) != (again.turns, again.prompt):
             return None
         chosen.append((fact.id, tuple(shots)))
     return dataclasses.replace(case, shots=tuple(chosen))
 
 
-def _shown(shots: Sequence[Shot]) -> Pairs:
+def _shown(shots: Sequence[Shot], language: str) -> Pairs:
+    unsure = translated(UNSURE, language)
     return tuple(
-        (shot.question, UNSURE if shot.answer is None else shot.answer)
+        (shot.question, unsure if shot.answer is None else shot.answer)
         for shot in shots
     )
 
@@ -431,8 +452,9 @@ def shots_of(case: Case, fact: Fact) -> Pairs:
     Raises ``SuiteError`` when the case asks with examples and has none for the fact.
     """
     assert isinstance(case.settings, ReliabilitySettings)
+    language = case.settings.spoken(fact)
     if case.settings.prompt == "few-shot":
-        return BRIEF_SHOTS
+        return shots_in_language(language)[0]
     shots: tuple[Shot, ...] = next(
         (chosen for name, chosen in case.shots if name == fact.id), ()
     )
@@ -441,7 +463,7 @@ def shots_of(case: Case, fact: Fact) -> Pairs:
             f"{case.id}: prompt {case.settings.prompt!r} shows {sum(case.settings.shown)} examples, found "
             f"{len(shots)} for {fact.id!r}; allowed: that many in the case's shots"
         )
-    return _shown(shots)
+    return _shown(shots, language)
 
 
 def _nearest(case: Case, fact: Fact, ranked: Sequence[Shot]) -> tuple[Shot, ...]:

@@ -33,6 +33,7 @@ from pytest_kbrel.records.results import (
     Divergence,
     Fingerprint,
     GateResult,
+    LanguagePair,
     Looks,
     MetricValue,
     MovedCell,

@@ -441,6 +441,23 @@ class Looks:
 
 
 @record
+class LanguagePair:
+    """What a model knows in one language and in a second one, of the facts that were asked in both.
+
+    Of so many ``facts``, ``right`` were right in the first, and ``both`` in the second as well; ``said`` had
+    an informative answer in one of the two, and of these the ``same`` name one entity, right or wrong.
+    """
+
+    first: str
+    second: str
+    facts: int
+    right: int
+    both: int
+    said: int
+    same: int
+
+
+@record
 class CaseResult:
     """One decided case. ``table`` is empty for aggregates; ``truncated`` counts the answers cut short.
 
@@ -451,7 +468,7 @@ class CaseResult:
     pass, or the first of the ``expired`` ones, of the case or of its facts, which fail it. ``looks`` are
     those of a case that may stop before all its facts are asked. ``label`` is that of the relation that the slice is, empty where it
     is none, or the label is not known. ``moved`` has for each figure of MONITOR's probabilities the fact that
-    moved it most.
+    moved it most. ``languages`` are those that a case over a suite compares.
     """
 
     id: str
@@ -483,6 +500,7 @@ class CaseResult:
     looks: Looks | None = None
     label: str = sparse("")
     moved: tuple[MovedFact, ...] = sparse(())
+    languages: tuple[LanguagePair, ...] = sparse(())
 
     @property
     def nodeid(self) -> str:

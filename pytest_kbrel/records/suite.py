@@ -71,7 +71,8 @@ class Relation:
     of [X] is"), behind which MONITOR scores the object; empty where it scores it behind
     the question. ``id`` is a Wikidata property id where there is one. ``answer_type``
     is that of its objects, empty where it is not known. ``popularity`` is the
-    predicate's own, such as the number of triples with it.
+    predicate's own, such as the number of triples with it. ``checked`` is False until
+    a native speaker has read the wordings.
     """
 
     id: str
@@ -82,6 +83,7 @@ class Relation:
     answer_type: Literal["", AnswerType] = ""
     popularity: float | None = None
     lead: str = ""
+    checked: bool = sparse(True)
 
     @property
     def shown_label(self) -> str:
@@ -132,6 +134,7 @@ class Fact:
     ``role`` is what the fact is to the edit of its ``group``, and ``old`` what the object was before it.
     ``needs`` are questions with their answers that the baseline must have right for the fact to count as a
     test. ``any_wording``: one right wording is enough where all are asked.
+    ``parallel`` is what the same fact is called in all languages of a suite that compares them.
     """
 
     id: str
@@ -157,6 +160,7 @@ class Fact:
     old: str = sparse("")
     needs: tuple[Need, ...] = sparse(())
     any_wording: bool = sparse(False)
+    parallel: str = sparse("")
 
     def cluster(self, by: str) -> str:
         """Return the name of the cluster that the fact is in, one of :data:`CLUSTERS`; empty if alone."""
@@ -261,12 +265,19 @@ class ExampleWording(Wording):
 
     Each fact is asked in so many ``wordings`` of its question, over which its outcome is averaged. Of the
     settings of ``prompt`` that each probe has, ``chat`` is the question alone under the instruction as system
-    message, and ``auto`` one of two: see :meth:`for_model`.
+    message, and ``auto`` one of two: see :meth:`for_model`. ``instructions`` are the probe's own sentences:
+    English ones, or those of the fact's language.
     """
 
     prompt: str = "auto"
     example_style: Literal["text", "turns"] = "text"
     wordings: int = 1
+    instructions: Literal["english", "translated"] = sparse("english")
+
+    def spoken(self, fact: Fact) -> str:
+        """Return the language in which a fact is asked."""
+        is_own = self.instructions == "translated"
+        return base_language(fact.language) if is_own else DEFAULT_LANGUAGE
 
     def for_model(self, *, chat: bool) -> Self:
         """Return the settings with the ``prompt`` that ``auto`` stands for.
@@ -387,7 +398,7 @@ ProbeSettings = (
 # Settings that word a case's questions; reports list them only where they are not the probe's own.
 WORDING_FIELDS = (
     *(field.name for field in dataclasses.fields(Wording)),
-    *("example_style", "wordings", "choice_prompt"),
+    *("example_style", "wordings", "choice_prompt", "instructions"),
 )
 
 
@@ -543,7 +554,8 @@ class Case:
 class AggregateCase:
     """A figure over several cases, decided when all of ``members`` (case ids) have run.
 
-    With the probe ``pooled`` it is over all cases of the suite.
+    With the probe ``pooled`` it is over all cases of the suite, and ``facts`` are those of them that it
+    compares between languages. ``notes`` are as of a :class:`Case`.
     """
 
     id: str
@@ -554,6 +566,8 @@ class AggregateCase:
     gates: tuple[Gate, ...]
     line: int = 0
     waivers: tuple[Waiver, ...] = ()
+    facts: tuple[Fact, ...] = sparse(())
+    notes: tuple[str, ...] = sparse(())
 
 
 @record

@@ -34,6 +34,7 @@ from pytest_kbrel.records import (
     ProbeSettings,
     ReliabilitySettings,
     Shot,
+    base_language,
     record,
 )
 from pytest_kbrel.serialization import from_wire
@@ -384,7 +385,45 @@ def pooled_case(
         )
     if not members or (len(members) < 2 and not written.overall_gates):
         return ()
-    return (_over(written, members, "pooled", "overall"),)
+    facts = _parallel(written, members)
+    unchecked = {
+        base_language(fact.language)
+        for case in members
+        for fact in case.facts
+        for of in case.relations
+        if of.id == fact.relation and not of.checked
+    }
+    notes = (
+        f"the questions in {', '.join(sorted(unchecked))} were not checked by a native speaker",
+    )
+    made = _over(written, members, "pooled", "overall")
+    return (dataclasses.replace(made, facts=facts, notes=notes if unchecked else ()),)
+
+
+def _parallel(written: WrittenSuite, cases: Sequence[Case]) -> tuple[Fact, ...]:
+    """Return the facts to compare between languages; ``SuiteError`` where a gate has none, or two are one."""
+    facts = {fact.id: fact for case in cases for fact in case.facts if fact.accepted}
+    named: dict[tuple[str, str], Fact] = {}
+    for fact in facts.values():
+        key = base_language(fact.language), fact.parallel
+        if fact.parallel and named.setdefault(key, fact) is not fact:
+            raise SuiteError(
+                f"found {fact.parallel!r} as 'parallel' of {named[key].id!r} and {fact.id!r}, both in {key[0]!r}; "
+                "allowed: one fact of that name in a language",
+                written.root.path,
+            )
+    languages = {language for language, _ in named}
+    if len(languages) > 1:
+        return tuple(named.values())
+    for gate in written.overall_gates:
+        if gate.metric != "as_expected":
+            raise SuiteError(
+                f"{gate.metric} needs facts with 'parallel' in two languages, found: "
+                f"{', '.join(languages) or 'none'}; allowed: such facts, or no gate",
+                written.root.path,
+                gate.line,
+            )
+    return ()
 
 
 def check_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:

@@ -39,6 +39,7 @@ from pytest_kbrel.records import (
     ProbeSettings,
     Relation,
     Shot,
+    base_language,
     record,
 )
 from pytest_kbrel.suites.parse import WrittenProbe, WrittenSlice, WrittenSuite
@@ -326,6 +327,8 @@ def _unseen(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
 def _group(fact: Fact, slice_by: str, world: World) -> str:
     if slice_by == "answer_type":
         return answer_type_of(fact, world.relations.get(fact.relation))
+    if slice_by == "language":
+        return base_language(fact.language) if fact.language else ""
     if slice_by != "dataset" or not fact.dataset:
         return ""
     if not _DATASET.fullmatch(fact.dataset):

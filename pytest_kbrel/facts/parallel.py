@@ -1,0 +1,121 @@
+"""Parallel facts in eleven languages, named by CLDR: ``kbrel build languages``.
+
+What is asked are the rows of ``parallel.tsv``, which ``recipe/languages.py`` chose; wordings are rows of
+``languages.yaml``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from pytest_kbrel.facts.files import fact_line, relations_text
+from pytest_kbrel.outputs import write_text
+from pytest_kbrel.records import BUCKETS, Fact, Relation
+from pytest_kbrel.resources import read_yaml, tsv_rows
+
+
+def build_languages(folder: Path, *, force: bool) -> dict[str, int]:
+    """Write facts, relations, the suite and SOURCES.md; return the number of parallel facts by relation.
+
+    A fact that one language has no name for is in none. ``OSError`` where a file is there, without ``force``.
+    """
+    rows = read_yaml("facts/languages.yaml")
+    codes = list(rows["languages"])
+    languages = [Language(code) for code in codes]
+    facts, counts = [], Counter[str]()
+    for row in tsv_rows("facts/parallel.tsv"):
+        worded = [one.fact(*row) for one in languages]
+        if all(fact.subject and fact.object for fact in worded):
+            facts += worded
+            counts[row[0]] += 1
+    facts += [fact for one in languages for fact in one.unseen()]
+    named = {
+        "buckets": ", ".join(f"{of}-{bucket}" for of in codes for bucket in BUCKETS),
+        "kinds": ", ".join(f"known-{of}, unseen-{of}" for of in codes),
+        "babel": metadata.version("babel"),
+        "unchecked": ", ".join(of.code for of in languages if not of.own["checked"]),
+    }
+    texts = {name: text.format_map(named) for name, text in rows["files"].items()}
+    relations = (of for one in languages for of in one.relations())
+    texts["relations.yaml"] = relations_text(relations)
+    texts["facts.jsonl"] = "".join(map(fact_line, facts))
+    for name, text in texts.items():
+        write_text(folder / name, text, force=force)
+    return dict(counts)
+
+
+class Language:
+    """Names and wordings of one language; ``own`` are its rows."""
+
+    def __init__(self, code: str) -> None:
+        from babel import Locale
+
+        self.rows: Any = read_yaml("facts/languages.yaml")
+        self.code, self.locale = code, Locale(code)
+        self.own = self.rows["languages"][code]
+
+    def relations(self) -> Iterator[Relation]:
+        """Yield the relations, each with the language as its domain."""
+        for name, of in self.rows["relations"].items():
+            yield Relation(
+                id=f"{name}.{self.code}",
+                label=f"{of['label']} ({self.code})",
+                domain=self.code,
+                answer_type=of["type"],
+                frames=tuple(self.own["frames"][name]),
+                checked=self.own["checked"],
+            )
+
+    def fact(self, relation: str, subject: str, answer: str, popularity: str) -> Fact:
+        """Return a fact about CLDR's codes in this language, with empty texts where it has no names."""
+        of = self.rows["relations"][relation]
+        asked, name = (
+            self._name(of["subject"], subject),
+            self._name(of["object"], answer),
+        )
+        short = self._unit(name, asked) if relation == "P38" else name
+        return self._fact(
+            relation,
+            subject,
+            subject=asked,
+            object=short,
+            aliases=() if short == name else (name,),
+            popularity=float(popularity),
+            source="CLDR",
+            licence="Unicode-3.0",
+            group=answer,
+            parallel=f"{relation}:{subject}",
+        )
+
+    def unseen(self) -> Iterator[Fact]:
+        """Yield questions about invented countries."""
+        names = self.rows["invented"].get(self.code) or self.rows["invented"]["en"]
+        for relation in ("P36", "P38", "P37"):
+            for name in names.split(", "):
+                asked = self.own["frames"][relation][0].replace("[X]", name)
+                yield self._fact(
+                    relation, name, subject=name, object=None, question=asked
+                )
+
+    def _fact(self, relation: str, key: str, **more: Any) -> Fact:
+        name = f"{relation}.{self.code}"
+        return Fact(id=f"{name}:{key}", relation=name, language=self.code, **more)
+
+    def _name(self, kind: str, code: str) -> str:
+        name = getattr(self.locale, kind).get(code, "")
+        if kind != "time_zones":
+            return str(name)
+        # Where the city is called as the zone is, CLDR has nothing.
+        own = code.rpartition("/")[2].replace("_", " ") if self.own["latin"] else ""
+        return str(dict(name or ()).get("city", own))
+
+    def _unit(self, currency: str, country: str) -> str:
+        """Return a currency without the country that it names: "Lek" of "Albanian Lek"."""
+        words = currency.removeprefix(country).split() or [currency]
+        # "доллар США" has its country behind it.
+        at = 0 if words[-1].isupper() else self.own["unit"]
+        return words[at].rpartition("-")[2]

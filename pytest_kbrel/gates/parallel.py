@@ -1,0 +1,123 @@
+"""Cross-lingual consistency: what a model knows in one language and in another, over parallel facts.
+
+An answer is compared by the entity that it names in any of the languages, so that "Wien" and "Vienne" agree.
+An entity is known by the facts that have it as their object.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, permutations
+from typing import NamedTuple
+
+import numpy as np
+
+from pytest_kbrel import stats
+from pytest_kbrel.gates.figures import Figure, figures_of
+from pytest_kbrel.judges.words import read_words
+from pytest_kbrel.metrics.base import MetricFormula, formula, ratio
+from pytest_kbrel.records import Fact, LanguagePair, Outcome, Table, base_language
+
+# What is counted of an ordered pair of languages: the fields of LanguagePair.
+_KINDS = ("facts", "right", "both", "said", "same")
+_FIRST_WORDS = 60
+
+
+class _Said(NamedTuple):
+    """What was said to a fact in one language; ``entity`` are the facts that have it as their object."""
+
+    right: bool
+    informative: bool
+    entity: set[str]
+
+
+def parallel_table(facts: Sequence[Fact], tables: Sequence[Table]) -> Table:
+    """Return a table with a row for each of the parallel facts that was answered, by its name in all languages.
+
+    Its columns count what :class:`LanguagePair` says. Where several cases ask a fact, the first one counts.
+    """
+    by_id, languages = {fact.id: fact for fact in facts}, set[str]()
+    names: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for fact in facts:
+        languages.add(base_language(fact.language))
+        for name in fact.accepted:
+            names[read_words(name, fact.language).words].add(fact.parallel)
+    answers: dict[str, dict[str, _Said]] = defaultdict(dict)
+    first: dict[str, Outcome] = {}
+    for row in chain.from_iterable(table.rows for table in tables):
+        if of := by_id.get(row.fact_id):
+            first.setdefault(of.parallel, row)
+            answers[of.parallel].setdefault(
+                base_language(of.language), _said(row, of, names)
+            )
+    pairs = list(permutations(sorted(languages), 2))
+    return Table(
+        columns=tuple(f"{a} {b} {kind}" for a, b in pairs for kind in _KINDS),
+        rows=tuple(
+            replace(
+                first[name],
+                fact_id=name,
+                values=tuple(
+                    n for a, b in pairs for n in _counts(of.get(a), of.get(b))
+                ),
+            )
+            for name, of in answers.items()
+        ),
+    )
+
+
+def _counts(one: _Said | None, other: _Said | None) -> Iterator[float]:
+    if one is None or other is None:
+        return map(float, "0" * len(_KINDS))
+    both, said = one.right and other.right, one.informative or other.informative
+    same = bool(one.entity & other.entity)
+    return map(float, (True, one.right, both, said, same))
+
+
+def _said(row: Outcome, fact: Fact, names: Mapping[tuple[str, ...], set[str]]) -> _Said:
+    right = row.label == "correct"
+    text = fact.object if right and fact.object else row.answer
+    words = read_words(text, fact.language).words[:_FIRST_WORDS]
+    subject = () if right else read_words(fact.subject, fact.language).words
+    spans = (
+        words[start:end]
+        for start in range(len(words))
+        for end in range(len(words), start, -1)
+    )
+    first = next((of for of in spans if of in names and of != subject), ())
+    return _Said(right, row.label != "uninformative", names.get(first, set()))
+
+
+def parallel_figures(table: Table, member: int) -> tuple[Figure, ...]:
+    """Return consistency and agreement as figures; the table is that of ``member``."""
+
+    def figure(name: str, *kinds: str) -> MetricFormula:
+        columns = [
+            of for kind in kinds for of in table.columns if of.endswith(f" {kind}")
+        ]
+        why = "no parallel fact was answered so in two languages"
+        return formula(name, tuple(columns), _mean_share, undefined=why)
+
+    consistency = figure("consistency", "right", "both")
+    return figures_of([consistency, figure("agreement", "said", "same")], member)
+
+
+def _mean_share(totals: stats.Array, n: stats.Array) -> stats.Array:
+    """Return the mean of the shares that are defined: the second half of the totals by the first."""
+    half = totals.shape[-1] // 2
+    shares = ratio(totals[..., half:], totals[..., :half])
+    there = ~np.isnan(shares)
+    return ratio(np.where(there, shares, 0.0).sum(axis=-1), there.sum(axis=-1))
+
+
+def language_pairs(table: Table) -> Iterator[LanguagePair]:
+    """Yield what a parallel table says of each ordered pair of languages."""
+    sums = [
+        round(sum(of)) for of in zip(*(row.values for row in table.rows), strict=True)
+    ]
+    for at in range(0, len(sums), len(_KINDS)):
+        first, second, _ = table.columns[at].split()
+        counts = dict(zip(_KINDS, sums[at:], strict=False))
+        yield LanguagePair(first=first, second=second, **counts)
