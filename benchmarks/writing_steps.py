@@ -27,8 +27,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import pytest_kbrel
 from pytest_kbrel import resources
 from pytest_kbrel.evaluation.stub_run import whole
-from pytest_kbrel.models.hf import decode_loop, generator, scorer
+from pytest_kbrel.models.hf import generator, scorer
 from pytest_kbrel.models.hf.decode_loop import DecodeLoop
+from pytest_kbrel.models.hf.stopping import NextTokens
 from pytest_kbrel.probes import open_case
 from pytest_kbrel.records import GenerateRequest
 from pytest_kbrel.suites import load_suite
@@ -143,9 +144,10 @@ def measured(model: Any, requests: Any, *, counts: bool = False) -> Clock:
         patch.object(DecodeLoop, "_renew", clock.timed("renewal", DecodeLoop._renew)),
         patch.object(inner, "forward", clock.timed("forward", inner.forward)),
         patch.object(
-            decode_loop,
-            "append_next_tokens",
-            clock.timed("stopping", decode_loop.append_next_tokens),
+            NextTokens, "__init__", clock.timed("stopping", NextTokens.__init__)
+        ),
+        patch.object(
+            NextTokens, "append_to", clock.timed("stopping", NextTokens.append_to)
         ),
         clock if counts else nullcontext(),
     ):
