@@ -105,14 +105,16 @@ def main() -> None:
             )
 
 
-def made(tokenizer: Path, folder: Path, budget: int) -> HfModel:
-    """Return a model of one layer that computes in packed rows."""
+def made(
+    tokenizer: Path, folder: Path, budget: int, *, layers: int = 1, width: int = 16
+) -> HfModel:
+    """Return a narrow model that computes in packed rows."""
     tokens = transformers.AutoTokenizer.from_pretrained(tokenizer)
     config = transformers.LlamaConfig(
         vocab_size=len(tokens),
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
+        hidden_size=width,
+        intermediate_size=width,
+        num_hidden_layers=layers,
         num_attention_heads=1,
         bos_token_id=tokens.bos_token_id,
         eos_token_id=tokens.eos_token_id,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch.nn.functional import pad
 from transformers import DynamicCache, EncoderDecoderCache
 
 from pytest_kbrel.models.batching import Batches
@@ -26,15 +26,13 @@ from pytest_kbrel.models.hf.prefix_tree import (
     rearranged_cache,
 )
 from pytest_kbrel.models.hf.scorer import (
+    additive,
     encoder_outputs,
-    right_padded,
     row_inputs,
+    seen_in_rows,
     takes_position_ids,
 )
-from pytest_kbrel.models.hf.stopping import (
-    RunningSequence,
-    append_next_tokens,
-)
+from pytest_kbrel.models.hf.stopping import NextTokens, RunningSequence
 from pytest_kbrel.models.tokens import Ids
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, record
 
@@ -42,8 +40,21 @@ from pytest_kbrel.records import Failed, Generated, GenerateRequest, record
 _FINISHED = 0.25
 # In steps. Memory is taken for so many at a time: most answers are short.
 _AHEAD = 16
-# A cache with the sequences whose keys and values it holds.
-Lot = tuple[Any, list[RunningSequence]]
+
+
+class Lot(NamedTuple):
+    """Sequences in one cache, each in one of its ``rows``.
+
+    ``seen`` says which slots behind the prefix each sees. The rows of ``inputs`` are what is fed next: the
+    last token of each, and its position. Only these are on the model's device, so that sequences are laid out
+    anew without waiting for it.
+    """
+
+    cache: Any
+    sequences: list[RunningSequence]
+    rows: torch.Tensor
+    seen: torch.Tensor
+    inputs: torch.Tensor
 
 
 @record
@@ -75,15 +86,13 @@ class DecodeLoop:
         self._model, self._before, self._prefix = model, before, prefix
         self._endings, self._limits, self._packed = endings, limits, packed
         self._takes_position_ids = takes_position_ids(model)
-        self._rows: list[list[RunningSequence]] = []
+        # Row by row, ``width`` in each but the last.
+        self._sequences: list[RunningSequence] = []
         self._cache: Any = None
-        self._slots = self._room = 0
-        # Packed: additive, shape (rows, 1, sequences, room); else which slots are in use, shape (rows, room).
-        self._mask = torch.zeros((0, 0))
-
-    @property
-    def _sequences(self) -> list[RunningSequence]:
-        return [sequence for row in self._rows for sequence in row]
+        self._width = self._slots = self._room = 0
+        # Slots that each sequence sees, shape (rows * width, room), and the same as the model takes it.
+        self._seen = self._mask = torch.zeros((0, 0))
+        self._inputs = torch.zeros((2, 0))
 
     def run(
         self, rows: Sequence[Row], requests: Sequence[GenerateRequest]
@@ -94,7 +103,7 @@ class DecodeLoop:
         """
         self._waiting = sorted(rows, key=lambda row: len(row.tokens))
         self._requests = requests
-        while self._waiting or self._rows:
+        while self._waiting or self._sequences:
             sequences = self._sequences
             finished = [sequence for sequence in sequences if sequence.is_finished]
             if len(finished) >= _FINISHED * len(sequences) or self._is_full():
@@ -102,7 +111,7 @@ class DecodeLoop:
                     yield [
                         (sequence.number, sequence.result()) for sequence in finished
                     ]
-                self._renew([one for one in sequences if not one.is_finished])
+                self._renew()
             else:
                 self._step()
 
@@ -114,33 +123,35 @@ class DecodeLoop:
             return False
         # Finished sequences take slots too. Beyond what any under way may come to need, a window would cut
         # off tokens that others still see, and a table of positions would end.
-        sequences = self._sequences
-        needed = (
-            self._before + len(one.slots) + one.remaining
-            for one in sequences
-            if not one.is_finished
-        )
-        return any(one.is_finished for one in sequences) and self._slots >= max(needed)
+        needed = [one.most for one in self._sequences if not one.is_finished]
+        return len(needed) < len(self._sequences) and self._slots >= max(needed)
 
-    @property
-    def _width(self) -> int:
-        return max(map(len, self._rows), default=0)
-
-    def _renew(self, running: list[RunningSequence]) -> None:
+    @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
+    def _renew(self) -> None:
         """Lay out the running sequences anew, with as many of those that wait as there is room for."""
-        lots = [(self._cache, running)] if running else []
+        running = [n for n, one in enumerate(self._sequences) if not one.is_finished]
+        lots = [self._lot(running)] if running else []
         self._cache, count = None, len(running)
+        fed: list[tuple[NextTokens, list[RunningSequence]]] = []
         while rows := self._next(count):
-            lots.append(self._prefill(rows))
-            count += len(lots[-1][1])
-        self._merge(lots)
+            tokens, lot = self._prefill(rows)
+            fed.append((tokens, lot.sequences))
+            lots.append(lot)
+            count += len(lot.sequences)
+        self._sequences = [one for lot in lots for one in lot.sequences]
+        if lots:
+            self._merge(lots)
+        # While the device computes, the rows have been laid out.
+        for tokens, sequences in fed:
+            tokens.append_to(sequences)
 
     def _next(self, count: int) -> list[Row]:
         """Return the next of the waiting rows, those that fit beside ``count`` sequences."""
         rows: list[Row] = []
         while self._waiting:
             row = self._waiting[-1]
-            width = max(len(one.tokens) for one in (*rows, row))
+            # The longest comes first.
+            width = len((*rows[:1], row)[0].tokens)
             if count and count + len(row.outputs) > self._limits.texts:
                 break
             if rows and (len(rows) + 1) * (self._before + width) > self._limits.budget:
@@ -149,140 +160,102 @@ class DecodeLoop:
             rows.append(self._waiting.pop())
         return rows
 
-    @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
-    def _prefill(self, rows: Sequence[Row]) -> Lot:
-        """Feed rows and append each sequence's first token; return the cache and the sequences."""
+    def _lot(self, numbers: Sequence[int]) -> Lot:
+        """Return those of the sequences that have these numbers."""
+        chosen = torch.tensor(numbers)
+        return Lot(
+            self._cache,
+            [self._sequences[number] for number in numbers],
+            chosen // self._width,
+            self._seen[chosen, self._before :],
+            self._inputs[:, chosen.to(self._inputs.device)],
+        )
+
+    def _prefill(self, rows: Sequence[Row]) -> tuple[NextTokens, Lot]:
+        """Feed rows; return the first token of each sequence and the sequences."""
         width = max(len(row.tokens) for row in rows)
         cache = preallocated_cache(len(rows), self._before + width, self._prefix)
-        new, cells = [], []
-        for number, row in enumerate(rows):
-            for which, (end,) in row.outputs:
-                slots = [self._before + index for index in _path(row, end)]
-                new.append(
-                    RunningSequence(
-                        which,
-                        self._requests[which],
-                        self._endings,
-                        row=number,
-                        slots=slots,
-                    )
-                )
-                cells.append((number, end))
+        cells = [
+            (number, end, row.depths[end] + 1, which)
+            for number, row in enumerate(rows)
+            for which, (end,) in row.outputs
+        ]
         inputs = row_inputs(self._model, rows, self._before, packed=self._packed)
         inputs["past_key_values"] = cache
-        logits = logits_at(self._model, cells, inputs)
-        append_next_tokens(new, range(len(new)), logits)
-        return cache, new
+        logits = logits_at(self._model, [cell[:2] for cell in cells], inputs)
+        tokens = NextTokens(logits)
+        numbers, ends, lengths, _ = torch.tensor(cells).T
+        new = [
+            RunningSequence(which, self._requests[which], self._endings, length)
+            for _, _, length, which in cells
+        ]
+        device = self._model.device
+        following = torch.stack([tokens.ids.to(device), lengths.to(device)])
+        seen = seen_in_rows(rows)[numbers, ends]
+        return tokens, Lot(cache, new, numbers, seen, following)
 
-    @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
     def _merge(self, lots: Sequence[Lot]) -> None:
         """Put the sequences of several caches into one, in rows of about equally many."""
-        members = [
-            (which, sequence)
-            for which, (_, sequences) in enumerate(lots)
-            for sequence in sequences
-        ]
-        count = math.ceil(len(members) / self._limits.per_row)
-        cuts = [number * len(members) // max(count, 1) for number in range(count + 1)]
-        chunks = [members[start:end] for start, end in pairwise(cuts)]
-        self._rows = [[sequence for _, sequence in chunk] for chunk in chunks]
-        if not members:
-            return
-        # What sequences of one row share is there once: new slots by (cache, row, slot).
-        new_slots: list[dict[tuple[int, int, int], int]] = [{} for _ in chunks]
-        for number, (slots, chunk) in enumerate(zip(new_slots, chunks, strict=True)):
-            for which, sequence in chunk:
-                sequence.slots = [
-                    slots.setdefault(
-                        (which, sequence.row, slot), self._before + len(slots)
-                    )
-                    for slot in sequence.slots
-                ]
-                sequence.row = number
-        self._slots = self._before + max(map(len, new_slots))
-        ahead = min(max(sequence.remaining for sequence in self._sequences), _AHEAD)
-        self._room = self._slots + ahead * self._width
+        total, before = len(self._sequences), self._before
+        self._width = width = math.ceil(total / math.ceil(total / self._limits.per_row))
+        rows = math.ceil(total / width)
+        # By numbers that go through all caches and rows: which sequence sees which slot.
+        owners, seen, bounds, first = [], [], [0], 0
+        for lot in lots:
+            owner, slot = lot.seen.nonzero(as_tuple=True)
+            layer = lot.cache.layers[0]
+            owners.append(owner + first)
+            seen.append(bounds[-1] + lot.rows[owner] * layer.room + before + slot)
+            bounds.append(bounds[-1] + len(layer.part) * layer.room)
+            first += len(lot.sequences)
+        owner = torch.cat(owners)
+        # What sequences of one row share is there once.
+        keys = owner // width * bounds[-1] + torch.cat(seen)
+        keys, which = torch.unique(keys, return_inverse=True)
+        row, source = keys // bounds[-1], keys % bounds[-1]
+        slot = before + torch.arange(len(row)) - torch.searchsorted(row, row)
+        self._slots = int(slot.max()) + 1
+        ahead = min(max(one.remaining for one in self._sequences), _AHEAD)
+        self._room = self._slots + ahead * width
         if self._limits.longest is not None:
-            self._room = max(
-                min(self._room, self._limits.longest), self._slots + self._width
-            )
-        moves: list[SlotMoves] = [(cache, []) for cache, _ in lots]
-        for number, slots in enumerate(new_slots):
-            for (which, row, slot), new_slot in slots.items():
-                cache, pairs = moves[which]
-                source = row * cache.layers[0].room + slot
-                pairs.append((source, number * self._room + new_slot))
-        self._cache = rearranged_cache(
-            len(chunks), self._slots, self._room, self._before, moves
+            self._room = max(min(self._room, self._limits.longest), self._slots + width)
+        target = row * self._room + slot
+        moves: list[SlotMoves] = []
+        for lot, low, high in zip(lots, bounds, bounds[1:], strict=False):
+            leaves = (source >= low) & (source < high)
+            moves.append((lot.cache, source[leaves] - low, target[leaves]))
+        self._cache = rearranged_cache(rows, self._slots, self._room, before, moves)
+        self._seen = torch.zeros((rows * width, self._room), dtype=torch.bool)
+        self._seen[:, :before] = True
+        self._seen[owner, slot[which]] = True
+        self._mask = (
+            additive(self._seen, self._model).view(rows, 1, width, -1)
+            if self._packed
+            else self._seen.to(self._model.device, torch.long)
         )
-        self._mask = self._new_mask()
-
-    def _new_mask(self) -> torch.Tensor:
-        model, count = self._model, len(self._rows)
-        seen = [
-            (sequence.row, column, slot)
-            for row in self._rows
-            for column, sequence in enumerate(row)
-            for slot in sequence.slots
-        ]
-        rows, columns, slots = torch.tensor(seen, device=model.device).T
-        if self._packed:
-            mask = torch.full(
-                (count, 1, self._width, self._room),
-                torch.finfo(model.dtype).min,
-                dtype=model.dtype,
-                device=model.device,
-            )
-            mask[..., : self._before] = 0
-            mask[rows, 0, columns, slots] = 0
-        else:
-            mask = torch.zeros(
-                (count, self._room), dtype=torch.long, device=model.device
-            )
-            mask[:, : self._before] = 1
-            mask[rows, slots] = 1
-        return mask
+        inputs = torch.cat([lot.inputs for lot in lots], dim=1)
+        self._inputs = pad(inputs, (0, rows * width - total))
 
     @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
     def _step(self) -> None:
         """Append one more token to every sequence; that of a finished one is not used."""
         width, start = self._width, self._slots
         self._slots += width
-        if self._packed:
-            # Every sequence sees its own new slot; so does what fills up a row.
-            self._mask[:, 0, :, start : self._slots].diagonal(dim1=1, dim2=2).fill_(0)
-        else:
-            self._mask[:, start] = 1
-        tokens = right_padded(
-            [[one.token_ids[-1] for one in row] for row in self._rows], 0
-        )
+        # Every sequence sees its own new slot; so does what fills up a row.
+        for table, seen in ((self._seen, 1), (self._mask, 0 if self._packed else 1)):
+            new = table.view(-1, width, self._room)[..., start : self._slots]
+            new.diagonal(dim1=1, dim2=2).fill_(seen)
+        tokens, positions = self._inputs.view(2, -1, width)
         inputs = {"input_ids": tokens, "attention_mask": self._mask[..., : self._slots]}
         if self._takes_position_ids:
-            positions = [
-                [self._before + len(one.slots) for one in row] for row in self._rows
-            ]
-            inputs["position_ids"] = right_padded(positions, self._before)
-        inputs = {
-            name: tensor.to(self._model.device) for name, tensor in inputs.items()
-        }
+            inputs["position_ids"] = positions
         logits = self._model(
             **inputs, past_key_values=self._cache, use_cache=True
         ).logits
-        flat = []
-        for row in self._rows:
-            for column, sequence in enumerate(row):
-                sequence.slots.append(start + column)
-                flat.append(sequence.row * width + column)
-        append_next_tokens(self._sequences, flat, logits.flatten(0, 1))
-
-
-def _path(row: Row, index: int) -> list[int]:
-    """Return the indices of a token and its ancestors, the first in front."""
-    path = []
-    while index >= 0:
-        path.append(index)
-        index = row.parents[index]
-    return path[::-1]
+        following = NextTokens(logits.flatten(0, 1))
+        ids = following.ids.to(self._inputs.device)
+        self._inputs = torch.stack([ids, self._inputs[1] + 1])
+        following.append_to(self._sequences)
 
 
 @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
@@ -310,17 +283,19 @@ def continue_encoded(
     )
     cache = EncoderDecoderCache(own, DynamicCache())
     start = int(model.generation_config.decoder_start_token_id)
+    last = torch.full((len(running),), start, device=model.device)
     while running:
-        last = [[one.token_ids[-1] if one.token_ids else start] for one in running]
         logits = model(
             # Of its own class: some decoders ask for more than the states.
             encoder_outputs=type(encoded)(last_hidden_state=states),
             attention_mask=mask,
-            decoder_input_ids=torch.tensor(last, device=model.device),
+            decoder_input_ids=last[:, None],
             past_key_values=cache,
             use_cache=True,
         ).logits
-        append_next_tokens(running, range(len(running)), logits[:, -1])
+        tokens = NextTokens(logits[:, -1])
+        last = tokens.ids.to(model.device)
+        tokens.append_to(running)
         finished = [one for one in running if one.is_finished]
         if len(finished) >= _FINISHED * len(running):
             answers |= {one.number: one.result() for one in finished}
@@ -329,6 +304,7 @@ def continue_encoded(
             if running:
                 rows = torch.tensor(staying, device=model.device)
                 states, mask = states[rows.to(states.device)], mask[rows]
+                last = last[rows]
                 for part in (cache.self_attention_cache, cache.cross_attention_cache):
                     for layer in part.layers:
                         layer.batch_select_indices(rows.to(layer.keys.device))

@@ -21,8 +21,8 @@ from pytest_kbrel.records import record
 
 # Keys and values, one pair a layer, each of shape (rows, heads, slots, width).
 Layers = Sequence[tuple[torch.Tensor, torch.Tensor]]
-# A cache with (source, target) of slots that leave it, both as row * room + slot.
-SlotMoves = tuple[Any, list[tuple[int, int]]]
+# A cache with sources and targets of slots that leave it, both as row * room + slot.
+SlotMoves = tuple[Any, torch.Tensor, torch.Tensor]
 
 
 def cache_of(model: Any, layers: Layers, rows: int) -> Any:
@@ -41,14 +41,16 @@ def _filled(cache: Any, layers: Layers, rows: int) -> Any:
 class PreallocatedLayer(DynamicLayer):  # type: ignore[misc,no-untyped-call,unused-ignore]
     """Cache layer that is written in place; transformers' growing one copies all it holds for every token.
 
-    Memory for ``room`` slots is taken at the first writing, of shape (rows, room, heads, width): a slot's
-    heads lie side by side, so that slots move as a whole.
+    Memory for ``room`` slots is taken at the first writing, of shape (rows, room, heads, width): keys and
+    values of a slot lie side by side, so that it moves as a whole.
     """
 
     def __init__(self, room: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self.room, self.used = room, 0
-        self.parts: list[torch.Tensor] = []
+        self.part: torch.Tensor | None = None
+        # Of a key; the rest is the value.
+        self.width = 0
 
     def update(
         self,
@@ -58,34 +60,31 @@ class PreallocatedLayer(DynamicLayer):  # type: ignore[misc,no-untyped-call,unus
         **kwargs: Any,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Append keys and values; raise ``RuntimeError`` where the room does not suffice."""
-        states = [given.transpose(1, 2) for given in (key_states, value_states)]
-        if not self.parts:
-            self.parts = [
-                s.new_empty((s.shape[0], self.room, *s.shape[2:])) for s in states
-            ]
-        end = self.used + key_states.shape[-2]
+        states = torch.cat([key_states, value_states], -1).transpose(1, 2)
+        if self.part is None:
+            self.width = key_states.shape[-1]
+            self.part = states.new_empty((len(states), self.room, *states.shape[2:]))
+        end = self.used + states.shape[1]
         # Written into no slot at all, one token's state would vanish without a word.
         if end > self.room:
             raise RuntimeError(
                 f"a cache with room for {self.room} slots was to hold {end}"
             )
-        for part, written in zip(self.parts, states, strict=True):
-            part[:, self.used : end] = written
-        return self.show(end)
+        self.part[:, self.used : end] = states
+        return self.show(self.part, end)
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
         """Keep the rows ``indices``, and those only."""
-        if self.parts:
-            self.parts = [part[indices] for part in self.parts]
-            self.show(self.used)
+        if self.part is not None:
+            self.show(self.part[indices], self.used)
 
-    def show(self, used: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Make ``used`` slots visible, and return their keys and values."""
-        keys, values = (part[:, :used].transpose(1, 2) for part in self.parts)
-        self.used, self.is_initialized = used, True
-        self.keys, self.values = keys, values
-        self.dtype, self.device = keys.dtype, keys.device
-        return keys, values
+    def show(self, part: torch.Tensor, used: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Make ``used`` slots of ``part`` visible, and return their keys and values."""
+        self.part, self.used, self.is_initialized = part, used, True
+        seen = part[:, :used].transpose(1, 2)
+        self.keys, self.values = seen[..., : self.width], seen[..., self.width :]
+        self.dtype, self.device = part.dtype, part.device
+        return self.keys, self.values
 
 
 def preallocated_cache(rows: int, room: int, prefix: Layers) -> Any:
@@ -104,35 +103,29 @@ def rearranged_cache(
     name are zero: what a mask hides must still be a number.
     """
     new = preallocated_cache(rows, room, [])
-    filled = {target for _, pairs in moves for _, target in pairs}
-    cells = (row * room + slot for row in range(rows) for slot in range(before, slots))
-    gaps = [cell for cell in cells if cell not in filled]
 
     # Layers may lie on several devices; on one they all move the same slots.
     @functools.cache
-    def indices(device: torch.device) -> list[torch.Tensor]:
-        tables = [[gaps], *(list(zip(*pairs, strict=True)) for _, pairs in moves)]
-        return [
-            torch.tensor(table, dtype=torch.long, device=device) for table in tables
-        ]
+    def indices(device: torch.device) -> list[list[torch.Tensor]]:
+        return [[part.to(device) for part in parts] for _, *parts in moves]
 
-    for old in zip(*(cache.layers for cache, _ in moves), strict=True):
-        layer = PreallocatedLayer(room)
-        layer.parts = [p.new_empty((rows, room, *p.shape[2:])) for p in old[0].parts]
-        for which, part in enumerate(layer.parts):
-            part[:, :before] = old[0].parts[which][:1, :before]
-            flat = part.flatten(0, 1)
-            (empty,), *moved = indices(part.device)
-            for (sources, targets), source in zip(moved, old, strict=True):
-                flat[targets] = source.parts[which].flatten(0, 1)[sources]
-            flat[empty] = 0
-        for source in old:
-            source.parts = []
-        layer.show(slots)
+    for old in zip(*(cache.layers for cache, *_ in moves), strict=True):
+        layer, given = PreallocatedLayer(room), old[0].part
+        layer.width = old[0].width
+        part = given.new_zeros((rows, room, *given.shape[2:]))
+        part[:, :before] = given[:1, :before]
+        flat = part.flatten(0, 1)
+        for source, (sources, targets) in zip(old, indices(part.device), strict=True):
+            moved = source.part.flatten(0, 1).index_select(0, sources)
+            flat.index_copy_(0, targets, moved)
+            source.part = None
+        layer.show(part, slots)
         new.layers.append(layer)
     return new
 
 
+# Behind the end of any row.
+OPEN = 2**31
 # A prefix of its own is a forward pass of its own: it must spare more than so many times its length.
 _WORTH = 2
 
@@ -146,9 +139,9 @@ class TokenSequence:
 
 
 class Row:
-    """Tokens behind a prefix. ``parents[i]`` is the index in the row of token i's parent, -1 for the prefix.
+    """Tokens behind a prefix. They lie branch by branch: a token is followed by all its descendants.
 
-    They lie branch by branch: a token is followed by all its descendants. ``depths`` are positions in the
+    ``ends[i]`` is the index behind those of token i, or :data:`OPEN` if the row ends with them. ``depths`` are positions in the
     sequence, the first behind the prefix being its length. ``outputs`` has, for each sequence that ends in
     this row, its number and the indices of the tokens whose logits it wants. Sequences are added in order:
     each shares most with the one before it.
@@ -156,7 +149,7 @@ class Row:
 
     def __init__(self, prefix: int) -> None:
         self.tokens: list[int] = []
-        self.parents: list[int] = []
+        self.ends: list[int] = []
         self.depths: list[int] = []
         self.outputs: list[tuple[int, Ids]] = []
         self._prefix = prefix
@@ -178,9 +171,11 @@ class Row:
         """Add the sequence of a number."""
         ids = sequence.ids
         shared = max(self._prefix, common_prefix(self._last, ids)) - self._prefix
+        for index in self._path[shared:]:
+            self.ends[index] = len(self.tokens)
         del self._path[shared:]
         for depth in range(self._prefix + shared, len(ids)):
-            self.parents.append(self._path[-1] if self._path else -1)
+            self.ends.append(OPEN)
             self.depths.append(depth)
             self._path.append(len(self.tokens))
             self.tokens.append(ids[depth])

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 import torch
+from torch.nn.functional import pad
 
 from pytest_kbrel.models.batching import Batcher, Batches, describe_error
 from pytest_kbrel.models.checkpoint.endings import vocabulary_of
@@ -323,7 +324,8 @@ def row_inputs(
     """Return token ids, mask and position ids of rows behind a prefix of ``before`` tokens."""
     device = model.device
     if packed:
-        mask = _tree_mask(rows, before, model.dtype)
+        seen = pad(seen_in_rows(rows), (before, 0), value=True)
+        mask = additive(seen[:, None], model)
     else:
         mask = right_padded([[1] * (before + len(row.tokens)) for row in rows], 0)
     inputs: dict[str, Any] = {
@@ -344,29 +346,20 @@ def takes_position_ids(model: Any) -> bool:
     return "position_ids" in inspect.signature(inner.forward).parameters
 
 
-def _tree_mask(rows: Sequence[Row], before: int, dtype: torch.dtype) -> torch.Tensor:
-    """Return the additive mask of packed rows, shape (rows, 1, longest, before + longest).
+def seen_in_rows(rows: Sequence[Row]) -> torch.Tensor:
+    """Return which tokens of its row each token sees, shape (rows, longest, longest)."""
+    ends = right_padded([row.ends for row in rows], 0)
+    indices = torch.arange(ends.shape[1])
+    # Padding sees itself: a softmax without any entry is not a number.
+    ends = torch.maximum(ends, indices + 1)[:, None]
+    return (indices[:, None] >= indices) & (indices[:, None] < ends)
+
+
+def additive(seen: torch.Tensor, model: Any) -> torch.Tensor:
+    """Return a mask as the model adds it, on its device.
 
     A mask of booleans is silently wrong with eager attention, which adds it as numbers.
     """
-    longest = max(len(row.tokens) for row in rows)
-    # Padding sees itself: a softmax without any entry is not a number.
-    ends = right_padded([_branch_ends(row.parents) for row in rows], 0)
-    indices = torch.arange(longest)
-    ends = torch.maximum(ends, indices + 1)[:, None]
-    seen = (indices[:, None] >= indices) & (indices[:, None] < ends)
-    mask = torch.full(
-        (len(rows), 1, longest, before + longest), torch.finfo(dtype).min, dtype=dtype
-    )
-    mask[..., :before] = 0
-    mask[:, 0, :, before:].masked_fill_(seen, 0)
-    return mask
-
-
-def _branch_ends(parents: Sequence[int]) -> list[int]:
-    """Return for each token of a row the index behind its last descendant: a row lies branch by branch."""
-    ends = list(range(1, len(parents) + 1))
-    for index in reversed(range(len(parents))):
-        if parents[index] >= 0:
-            ends[parents[index]] = max(ends[parents[index]], ends[index])
-    return ends
+    mask = torch.zeros(seen.shape, dtype=model.dtype, device=model.device)
+    hidden = ~seen.to(model.device)
+    return mask.masked_fill_(hidden, torch.finfo(model.dtype).min)

@@ -24,22 +24,18 @@ _STATE_OF_ONE_ROW = ("rwkv",)
 
 
 class RunningSequence:
-    """One sequence under way, in ``row`` of its cache.
-
-    ``slots`` are those of the row that it sees behind the shared prefix.
-    """
+    """One sequence under way, behind a prompt of ``length`` tokens."""
 
     def __init__(
         self,
         number: int,
         request: GenerateRequest,
         endings: Endings,
-        *,
-        row: int = 0,
-        slots: Sequence[int] = (),
+        length: int = 0,
     ) -> None:
         self.number, self.request = number, request
-        self.row, self.slots = row, list(slots)
+        # The most tokens that are fed: the last one of a text never is.
+        self.most = length + request.max_new_tokens - 1
         self.token_ids: list[int] = []
         self.steps: list[tuple[int, float, float | None]] = []
         self.is_finished = False
@@ -67,7 +63,7 @@ class RunningSequence:
         self, token: int, value: float, watched: float | None, top: TopTokens
     ) -> None:
         """Append a token, of which ``value`` is the probability, with the most probable ones, if wanted."""
-        if self.top_k:
+        if top:
             self._top.append(top)
         self.token_ids.append(token)
         self.steps.append((token, value, watched))
@@ -84,31 +80,41 @@ class RunningSequence:
         return self._endings.with_steps(text, self.steps, self.request, self._top)
 
 
-def append_next_tokens(
-    sequences: Sequence[RunningSequence], rows: Sequence[int], logits: torch.Tensor
-) -> None:
-    """Append to each unfinished sequence ``i`` the most probable token by row ``rows[i]`` of ``logits``."""
-    logits = logits.float()
-    # A softmax would write as many numbers again as there are logits.
-    norms = logits.logsumexp(-1)
-    # PyTorch's own search for the greatest takes ten times as long.
-    best = (
-        torch.from_numpy(logits.numpy().argmax(-1))
-        if logits.is_cpu
-        else logits.argmax(-1)
-    )
-    # The greatest is not a number as soon as one of the row's values is not.
-    greatest = logits.gather(-1, best[:, None])[:, 0]
-    tokens, values = best.tolist(), (greatest - norms).exp().tolist()
-    count = max(sequence.top_k for sequence in sequences)
-    likely = _most_probable(logits, norms, best, count) if count else [{}] * len(tokens)
-    for sequence, row in zip(sequences, rows, strict=True):
-        if not sequence.is_finished:
-            watched = None
-            if sequence.watched is not None:
-                watched = float((logits[row, sequence.watched] - norms[row]).exp())
-            top = top_tokens(likely[row], tokens[row], sequence.top_k)
-            sequence.append(tokens[row], values[row], watched, top)
+class NextTokens:
+    """The most probable token behind each row of ``logits``: ``ids``, on their device."""
+
+    def __init__(self, logits: torch.Tensor) -> None:
+        self._logits = logits = logits.float()
+        # A softmax would write as many numbers again as there are logits.
+        self._norms = logits.logsumexp(-1)
+        # PyTorch's own search for the greatest takes ten times as long.
+        self.ids = (
+            torch.from_numpy(logits.numpy().argmax(-1))
+            if logits.is_cpu
+            else logits.argmax(-1)
+        )
+        # The greatest is not a number as soon as one of the row's values is not.
+        greatest = logits.gather(-1, self.ids[:, None])[:, 0]
+        self._probabilities = (greatest - self._norms).exp()
+
+    def append_to(self, sequences: Sequence[RunningSequence]) -> None:
+        """Append to each unfinished sequence the token of its row; this waits for the device.
+
+        There may be further rows.
+        """
+        logits, norms = self._logits, self._norms
+        tokens, values = self.ids.tolist(), self._probabilities.tolist()
+        count = max(sequence.top_k for sequence in sequences)
+        likely = _most_probable(logits, norms, self.ids, count) if count else []
+        for row, sequence in enumerate(sequences):
+            if not sequence.is_finished:
+                watched = None
+                top: TopTokens = ()
+                if count:
+                    top = top_tokens(likely[row], tokens[row], sequence.top_k)
+                if sequence.watched is not None:
+                    watched = float((logits[row, sequence.watched] - norms[row]).exp())
+                sequence.append(tokens[row], values[row], watched, top)
 
 
 def _most_probable(
@@ -152,7 +158,7 @@ def generate_batch(
     settings.use_cache = is_one_row or model.config.model_type not in _STATE_OF_ONE_ROW
 
     def record(_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        append_next_tokens(recorded, range(len(recorded)), scores[::beams])
+        NextTokens(scores[::beams]).append_to(recorded)
         return scores
 
     def is_over(ids: torch.Tensor, _scores: Any, **_: Any) -> torch.Tensor:

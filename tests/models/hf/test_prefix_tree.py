@@ -35,11 +35,8 @@ def distinct_tokens(sequences):
 
 def seen_by(group, row, place):
     """Return the tokens that the token at ``place`` sees, itself last."""
-    path = []
-    while place >= 0:
-        path.append(row.tokens[place])
-        place = row.parents[place]
-    return (*group.prefix, *reversed(path))
+    path = [n for n, end in enumerate(row.ends[: place + 1]) if place < end]
+    return (*group.prefix, *(row.tokens[n] for n in path))
 
 
 @given(asked(), st.sampled_from([0, 3, 8, 40]))
@@ -49,8 +46,7 @@ def test_each_wanted_token_sees_its_own_sequence_and_nothing_else(
     result = set()
     for group in group_by_prefix(sequences, row_length):
         for row in group.rows:
-            assert len(row.tokens) == len(row.parents) == len(row.depths)
-            assert all(parent < place for place, parent in enumerate(row.parents))
+            assert len(row.tokens) == len(row.ends) == len(row.depths)
             for number, places in row.outputs:
                 sequence = sequences[number]
                 result.add(number)
