@@ -81,6 +81,7 @@ from pytest_kbrel.records.suite import (
     Control,
     ExampleWording,
     Fact,
+    Former,
     Gate,
     HeadToTailSettings,
     Integrity,

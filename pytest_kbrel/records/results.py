@@ -139,6 +139,7 @@ class Change:
 
     ``expected`` is empty where no answer exists, and :data:`NOT_KNOWN` where none was recorded.
     ``label`` is the relation's, empty where it is not known or says no more than its id.
+    ``outdated`` says until when the new answer was right, where it was.
     ``old_probability`` and ``new_probability`` are those of MONITOR's primary anchor, where the case has it.
     """
 
@@ -152,6 +153,7 @@ class Change:
     old_probability: float | None = None
     new_probability: float | None = None
     label: str = sparse("")
+    outdated: str = sparse("")
 
 
 @record
