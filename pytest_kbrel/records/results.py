@@ -570,7 +570,7 @@ class Run:
     p-value, and do not count in ``p_holm`` and ``p_bh``. ``files`` are the sha256 of the files that belong to
     the report, by name. ``shard`` is the share that was asked, where the run is one; its cases are then not
     decided. ``compared`` is how many facts were compared with the baseline fact by fact, and of how many;
-    each fact counts once.
+    each fact counts once. ``baseline_sha256`` is that of the baseline's file, where it is a pack.
     """
 
     kbrel_version: str
@@ -593,6 +593,7 @@ class Run:
     shard: ShardedRun | None = sparse(None)
     blessed: str = ""
     compared: tuple[int, int] | None = sparse(None)
+    baseline_sha256: str = sparse("")
 
 
 # How examples are chosen, and which controls are asked, is no part of how a fact is asked.

@@ -108,8 +108,10 @@ def test_an_answer_that_was_right_is_neither_right_nor_wrong(pytester, money, ca
     shares = figures(known)
     assert shares["outdated"] == pytest.approx(len(EURO) / known["n"])
     assert shares["wr"] == 0
+    assert shares["selective_risk"] == 0
     for case in by_id.values():
         shares = figures(case) if case["probe"] == "head_to_tail" else {}
+        assert not shares.get("selective_risk")
         for right in ("accuracy", "accuracy_em", "accuracy_f1", "accuracy_rules"):
             wrong = right.replace("accuracy", "hallucination")
             if right in shares:
