@@ -110,6 +110,7 @@ def make_schema() -> Schema:
             pattern=f"^{LANGUAGE_TAG}$",
             default=DEFAULT_LANGUAGE,
         ),
+        "as_of": _key("The day on which answers must be right; default: now.", **_DATE),
         "integrity": _integrity(),
         **{name: _probe(probe) for name, probe in PROBES.items()},
         "overall": _overall(

@@ -26,4 +26,9 @@ from pytest_kbrel.baselines.reading import (
     is_there,
     read_baseline,
 )
-from pytest_kbrel.baselines.writing import check_target, commit_of, write_baseline
+from pytest_kbrel.baselines.writing import (
+    check_target,
+    commit_of,
+    write_baseline,
+    write_pack,
+)

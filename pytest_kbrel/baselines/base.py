@@ -61,7 +61,8 @@ class Baseline:
     """A blessed run, or a model of a paper. ``versions`` and ``settings`` are pairs of name and value.
 
     ``helpers`` are the models that judged or wrote distractors. ``paper`` is empty for a run;
-    a paper has what it ``published`` by the case's id, no ``cases``, and no ``model``.
+    a paper has what it ``published`` by the case's id, no ``cases``, and no ``model``. ``sha256`` is that of
+    the file, where it is a pack.
     """
 
     path: Path
@@ -76,6 +77,7 @@ class Baseline:
     paper: str = ""
     published: Mapping[str, PublishedCase] = field(default_factory=dict)
     helpers: tuple[Fingerprint, ...] = ()
+    sha256: str = ""
 
     @property
     def judge(self) -> Fingerprint | None:

@@ -5,6 +5,9 @@
 of JSON a case, column by column, packed with xz. Column by column the same facts, settings and digests stand
 next to each other, which makes the file small. The first file holds the second's digest, so two halves of
 different runs are never taken for a whole.
+
+A pack, ``NAME.kbrel``, is both in one file of xz: the first in one line, then the lines of the second. So it
+has no names of files and no dates but the run's, and the same run gives the same bytes.
 """
 
 from __future__ import annotations
@@ -20,18 +23,37 @@ from typing import Any
 from pytest_kbrel.bounds import TOKEN_ID, TOP_K, Bounds, shown
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.records import Json, Label, Outcome, Reply, Table, TopTokens
-from pytest_kbrel.untrusted import MIB, UNPACKED, parse, read_bytes, read_json, unpack
+from pytest_kbrel.untrusted import (
+    MIB,
+    UNPACKED,
+    parse,
+    read_bytes,
+    read_json,
+    short,
+    unpack,
+)
 
 SCHEMA_VERSION = 2
 META = "baseline.json"
-ALLOWED = "a folder that --kb-baseline-update wrote"
+PACK = ".kbrel"
+ALLOWED = (
+    f"a folder that --kb-baseline-update wrote, or a file NAME{PACK} of kbrel pack"
+)
 
 
 def read_meta(path: Path, *, oldest: int = SCHEMA_VERSION) -> Json:
-    """Read the readable half of the baseline in ``path``, of a schema version from ``oldest`` to ours."""
-    file = path / META
+    """Read the readable half of the baseline in ``path``, of a schema version from ``oldest`` to ours.
+
+    ``path`` is a folder or a pack.
+    """
+    file = path if path.is_file() else path / META
     try:
-        meta: Any = read_json(file)
+        meta: Any = None
+        if file == path:
+            content = unpack(read_bytes(file, UNPACKED), UNPACKED)
+            meta = parse(short(content.partition(b"\n")[0]))
+        else:
+            meta = read_json(file)
     except FileNotFoundError:
         raise BaselineError(f"{path}: has no {META}; allowed: {ALLOWED}") from None
     except (OSError, ValueError) as error:

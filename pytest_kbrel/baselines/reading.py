@@ -22,6 +22,7 @@ from pytest_kbrel.baselines.base import (
 from pytest_kbrel.baselines.format import (
     ALLOWED,
     META,
+    PACK,
     digest,
     load_tables,
     read_compressed,
@@ -30,10 +31,12 @@ from pytest_kbrel.baselines.format import (
 from pytest_kbrel.errors import BaselineError, nearest
 from pytest_kbrel.records import PUBLISHED, Fingerprint, Json, Pairs, is_published
 from pytest_kbrel.serialization import from_wire
-from pytest_kbrel.untrusted import read_json
+from pytest_kbrel.untrusted import UNPACKED, read_bytes, read_json
 
 _VERSION = 1
 _SUFFIX = ".json"
+# What leads the digest that a pack must have.
+_PINNED = "@sha256:"
 _ALLOWED_FIGURES = "a file as it ships in baselines/published"
 
 
@@ -57,7 +60,7 @@ def baseline_directory(name_or_path: str, rootdir: Path) -> Path:
 def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
     """Read a baseline: a NAME in ``<rootdir>/baselines`` or among those that ship, or a PATH.
 
-    A name that begins with ``published/`` stands for the figures of a paper, all others for blessed runs.
+    Behind the name of a pack ``@sha256:`` and its digest may stand. A name that begins with ``published/`` stands for the figures of a paper, all others for blessed runs.
 
     Raises ``BaselineError`` when there is none, or when it is unreadable, foreign, newer than this version
     reads, cut short, or made of halves that do not belong together.
@@ -65,11 +68,15 @@ def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
     if is_published(name_or_path):
         return read_published(name_or_path, search_path(rootdir))
     path = find_baseline(name_or_path, rootdir)
-    meta = read_meta(path)
+    meta, is_pack = read_meta(path), path.is_file()
     try:
-        outcomes = path / PurePath(meta["outcomes"]["file"]).name
+        outcomes = path
+        if not is_pack:
+            outcomes /= PurePath(meta["outcomes"]["file"]).name
         facts = sum(int(case["n"]) for case in meta["cases"].values())
         lines = _outcome_lines(outcomes, facts, name_or_path)
+        if is_pack:
+            lines = lines.partition(b"\n")[2]
         if digest(lines) != meta["outcomes"]["sha256"]:
             raise BaselineError(
                 f"{outcomes}: found digest {digest(lines)[:12]}, {META} was written with "
@@ -122,13 +129,22 @@ def find_baseline(
     allowed: str = ALLOWED,
     others: Sequence[str] = (),
 ) -> Path:
-    """Return the folder of a blessed run; ``BaselineError`` as :func:`read_baseline` when there is none.
+    """Return the folder or pack of a blessed run; ``BaselineError`` as :func:`read_baseline` if there is none.
 
     ``allowed`` says what else than a baseline a path may be, ``others`` are names of such.
     """
+    name_or_path, _, wanted = name_or_path.partition(_PINNED)
+    if wanted:
+        path = find_baseline(name_or_path, rootdir, allowed=allowed, others=others)
+        if (sha256 := sha256_of_pack(path)) != wanted:
+            raise BaselineError(
+                f"{path}: found the sha256 {sha256 or 'of no file, but a folder'}; allowed: {wanted}, which "
+                "was asked for"
+            )
+        return path
     if not _is_name(name_or_path):
         path = _path(name_or_path)
-        if path.is_dir():
+        if path.is_dir() or (path.suffix == PACK and path.is_file()):
             return path
         what = "a file" if path.exists() else "nothing"
         beside = (
@@ -137,11 +153,16 @@ def find_baseline(
         hint = nearest(path.name, sorted(one.name for one in beside if one.is_dir()))
         raise BaselineError(f"{path}: {what} is there; allowed: {allowed}{hint}")
     folders = search_path(rootdir)
-    for folder in folders:
-        if (folder / name_or_path).is_dir():
-            return folder / name_or_path
+    for path in (
+        folder / name
+        for folder in folders
+        for name in (name_or_path, f"{name_or_path}{PACK}")
+    ):
+        if path.is_dir() or (path.suffix == PACK and path.is_file()):
+            return path
     names = sorted(
         {path.parent.name for folder in folders for path in folder.glob(f"*/{META}")}
+        | {path.stem for folder in folders for path in folder.glob(f"*{PACK}")}
     )
     # A paper's model may be asked for by its own name.
     papers = [
@@ -163,11 +184,16 @@ def find_baseline(
 
 
 def is_there(name_or_path: str, rootdir: Path) -> bool:
-    """Return True if :func:`find_baseline` finds a folder."""
+    """Return True if :func:`find_baseline` finds one."""
     try:
-        return find_baseline(name_or_path, rootdir).is_dir()
+        return find_baseline(name_or_path, rootdir).exists()
     except BaselineError:
         return False
+
+
+def sha256_of_pack(path: Path) -> str:
+    """Return the SHA-256 of a pack, empty for a folder."""
+    return digest(read_bytes(path, UNPACKED)) if path.is_file() else ""
 
 
 def _baseline(path: Path, meta: Json, lines: bytes) -> Baseline:
@@ -176,6 +202,7 @@ def _baseline(path: Path, meta: Json, lines: bytes) -> Baseline:
     provenance = meta["provenance"]
     return Baseline(
         path=path,
+        sha256=sha256_of_pack(path),
         kbrel_version=str(meta["kbrel_version"]),
         created=str(meta["created"]),
         reason=str(provenance["reason"]),

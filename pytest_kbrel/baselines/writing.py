@@ -11,6 +11,7 @@ import json
 import re
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_kbrel.baselines.comparability import KEPT
@@ -26,7 +27,7 @@ from pytest_kbrel.baselines.format import (
 )
 from pytest_kbrel.errors import BaselineError
 from pytest_kbrel.outputs import new_file, why_unwritable
-from pytest_kbrel.records import CaseResult, Run
+from pytest_kbrel.records import CaseResult, Json, Run
 from pytest_kbrel.serialization import to_wire
 
 _BLESSABLE = "allowed: a complete run without errors"
@@ -42,7 +43,49 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
     Other files in the folder are kept. Raises ``BaselineError`` when the run is not complete or not free of
     errors, when it lacks a suite that the older baseline has, or as :func:`check_target` does.
     """
-    results = _blessable(directory, run)
+    meta, data = _halves(directory, run, reason)
+    older = check_target(directory)
+    suites, former = (
+        {key.partition("::")[0] for key in keys} for keys in (meta["cases"], older)
+    )
+    if dropped := sorted(former - suites):
+        raise BaselineError(
+            f"{directory}: no baseline was written: the one that is there has {', '.join(dropped)}, which "
+            "this run lacks; allowed: a run of all its suites, or another name"
+        )
+    readable = (
+        json.dumps(meta, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        + "\n"
+    )
+    try:
+        replace_files(
+            directory.resolve(),
+            readable.encode("utf-8"),
+            meta["outcomes"]["file"],
+            packed(data),
+        )
+    except OSError as error:
+        raise BaselineError(
+            f"{directory}: the baseline cannot be written: {error}"
+        ) from None
+
+
+def write_pack(path: Path, run: Run, *, force: bool) -> str:
+    """Write ``run`` as one file and return its SHA-256; the folder that it was decided again from is left out.
+
+    Raises as :func:`write_baseline` and :func:`pytest_kbrel.outputs.new_file` do.
+    """
+    meta, data = _halves(path, replace(run, recorded=""), "")
+    line = json.dumps(meta, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    content = packed(line.encode("ascii") + b"\n" + data)
+    with new_file(path, force=force) as stream:
+        stream.buffer.write(content)
+    return digest(content)
+
+
+def _halves(path: Path, run: Run, reason: str) -> tuple[Json, bytes]:
+    """Return what ``baseline.json`` says of a run, and the lines of its outcomes."""
+    results = _blessable(path, run)
     cases = {
         _key(case): {
             "columns": list(case.table.columns),
@@ -53,20 +96,11 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
         }
         for case in results
     }
-    older = check_target(directory)
-    suites, former = (
-        {key.partition("::")[0] for key in keys} for keys in (cases, older)
-    )
-    if dropped := sorted(former - suites):
-        raise BaselineError(
-            f"{directory}: no baseline was written: the one that is there has {', '.join(dropped)}, which "
-            "this run lacks; allowed: a run of all its suites, or another name"
-        )
     data = dump_tables((_key(case), case.table) for case in results)
     name = f"outcomes-{digest(data)[:12]}.jsonl.xz"
     # What was kept, and how long loading took, says nothing about the answers.
     environment = {name: value for name, value in run.environment if name not in KEPT}
-    meta = {
+    meta: Json = {
         "schema_version": SCHEMA_VERSION,
         "kbrel_version": run.kbrel_version,
         "created": run.created,
@@ -89,16 +123,7 @@ def write_baseline(directory: Path, run: Run, reason: str = "") -> None:
             if case.aggregate
         },
     }
-    readable = (
-        json.dumps(meta, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-        + "\n"
-    )
-    try:
-        replace_files(directory.resolve(), readable.encode("utf-8"), name, packed(data))
-    except OSError as error:
-        raise BaselineError(
-            f"{directory}: the baseline cannot be written: {error}"
-        ) from None
+    return meta, data
 
 
 def commit_of(folder: Path) -> str:

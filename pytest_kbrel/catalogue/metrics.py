@@ -89,10 +89,10 @@ _SLICE_NAMES: Mapping[SliceKind, str] = {
     "accuracy_base accuracy_qa accuracy_wp accuracy_fc_pos accuracy_fc_neg accuracy_positive "
     "accuracy_negative delta_positive delta_negative monitor_ablated calls_monitor calls_study "
     "tokens_monitor tokens_study saving_calls saving_tokens",
-    "head_to_tail": "accuracy hallucination missing accuracy_em hallucination_em accuracy_f1 "
+    "head_to_tail": "accuracy hallucination missing outdated accuracy_em hallucination_em accuracy_f1 "
     "hallucination_f1 accuracy_rouge_l hallucination_rouge_l accuracy_rules hallucination_rules unparsable "
     f"{_CALIBRATION}",
-    "known": "cr wr ncr uninformative repetition none unsure unparsable c_correct c_wrong ccr cwr nccr "
+    "known": "cr wr ncr uninformative outdated repetition none unsure unparsable c_correct c_wrong ccr cwr nccr "
     f"choices_unread {_CALIBRATION}",
     "unseen": "ur wr repetition none unsure c_wrong iur choices_unread",
     "edit": "edited still_old",
@@ -105,8 +105,8 @@ _OVERALL_NAMES: Mapping[CaseKind, str] = {
     "monitor": "monitor pfd ird anchor_prob accuracy accuracy_max accuracy_min accuracy_std accuracy_base "
     "monitor_ablated",
     "head_to_tail": "gap accuracy_head accuracy_torso accuracy_tail accuracy_top10 accuracy hallucination "
-    "missing accuracy_macro hallucination_macro missing_macro",
-    "questions": "accuracy hallucination missing",
+    "missing outdated accuracy_macro hallucination_macro missing_macro",
+    "questions": "accuracy hallucination missing outdated",
     "reliability": "nccr iur ncr ur c_wrong avg",
     "edits": "",
     "pooled": "as_expected consistency agreement",

@@ -225,7 +225,15 @@ HEAD_TO_TAIL = Probe(
     slicing="bucket",
     kinds=("head_to_tail",),
     reads="question",
-    headline={"head_to_tail": ("accuracy", "hallucination", "missing", "unparsable")},
+    headline={
+        "head_to_tail": (
+            "accuracy",
+            "hallucination",
+            "missing",
+            "outdated",
+            "unparsable",
+        )
+    },
     pairs=tuple(
         (f"{name}_{score}", name)
         for name in ("accuracy", "hallucination")
@@ -258,7 +266,7 @@ RELIABILITY = Probe(
     reads="distractors",
     # Of unseen knowledge the question is whether the model says so: nothing it answers is right.
     headline={
-        "known": ("cr", "wr", "ncr", "c_correct", "nccr", "unparsable"),
+        "known": ("cr", "wr", "ncr", "c_correct", "nccr", "outdated", "unparsable"),
         "unseen": ("ur", "c_wrong", "iur"),
     },
     pairs=(("ncr", "ur"), ("nccr", "iur"), ("c_correct", "c_wrong")),

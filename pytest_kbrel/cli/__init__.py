@@ -26,6 +26,7 @@ from pytest_kbrel.cli import (
     judge,
     labels,
     merge,
+    pack,
     report,
 )
 from pytest_kbrel.cli.arguments import (

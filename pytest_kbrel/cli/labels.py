@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _DEFAULT = 150
 _LABELS = ("right", "wrong", "missing")
-_VERDICTS = ("correct", "wrong", "uninformative")
+_VERDICTS = ("correct", "wrong", "uninformative", "outdated")
 # Whether they are of answers that the human calls right.
 _SHARES = {
     "sensitivity": (True, "right answers called right"),

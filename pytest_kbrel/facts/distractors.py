@@ -198,7 +198,8 @@ class _Objects:
 
     def right_answers_of(self, fact: Fact) -> set[str]:
         """Return the objects, in small letters, that answer the fact by one of their names."""
-        names = {*map(str.casefold, fact.accepted)}
+        # What was right once is no plain wrong answer.
+        names = {*map(str.casefold, (*fact.accepted, *fact.outdated))}
         names |= self.answers[fact.subject.casefold()]
         right = {folded for name in names for folded in self.bearers[name]}
         if fact.answer_range is not None:

@@ -29,6 +29,7 @@ from pytest_kbrel.records import (
     LANGUAGE_TAG,
     ROLES,
     Fact,
+    Former,
     Need,
     Relation,
     Shot,
@@ -78,9 +79,16 @@ _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         ("source", "licence", "dataset", "duplicate_of", "group", "parallel"),
         (_texts(r"[^\0]*"), "text without NUL"),
     ),
-    "valid_until": (
-        lambda item: item == "" or (isinstance(item, str) and bool(iso_day(item))),
-        "a date such as 2028-07-14",
+    **dict.fromkeys(
+        ("valid_from", "valid_until"),
+        (
+            lambda item: item == "" or (isinstance(item, str) and bool(iso_day(item))),
+            "a date such as 2028-07-14",
+        ),
+    ),
+    "former": (
+        lambda item: isinstance(item, list),
+        'a list such as [{"object": "kuna", "valid_until": "2022-12-31"}]',
     ),
     "language": (
         _texts(f"({LANGUAGE_TAG})?"),
@@ -130,6 +138,8 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
     require_keys(value, *REQUIRED)
     fields = {"id": f"{value['relation']}:{value['subject']}", **value}
     fields |= {key: tuple(value[key]) for key in LISTS if key in value}
+    if "former" in value:
+        fields["former"] = tuple(map(_former, value["former"]))
     if value.get("popularity") is not None:
         fields["popularity"] = float(value["popularity"])
     if value.get("answer_range") is not None:
@@ -140,6 +150,24 @@ def as_fact(value: Mapping[str, Any]) -> Fact:
     _check_negatives(fact)
     check_labels(fact)
     return fact
+
+
+def _former(value: Any) -> Former:
+    keys = tuple(field.name for field in dataclasses.fields(Former))
+    _require("each of 'former'", value, isinstance(value, dict), "an object")
+    for key, item in value.items():
+        if key not in keys:
+            raise ValueError(unknown("key", key, keys, where="'former'"))
+        check_key(key, item)
+        for member in item if key == "aliases" else ():
+            _require("each of 'aliases'", member, _is_line(member), _LINE)
+    require_keys(value, "object", "valid_until")
+    former = Former(**value | {"aliases": tuple(value.get("aliases", ()))})
+    if not former.valid_from <= former.valid_until > "":
+        raise ValueError(
+            f"'valid_until' of 'former' must be a day, not before 'valid_from', found {describe(former.valid_until)}"
+        )
+    return former
 
 
 def check_key(key: str, item: Any) -> None:
@@ -231,6 +259,8 @@ def fact_line(fact: Fact) -> str:
         for field in dataclasses.fields(fact)
         if field.name in ("id", *REQUIRED) or getattr(fact, field.name) != field.default
     }
+    if "former" in value:
+        value["former"] = list(map(dataclasses.asdict, fact.former))
     if "popularity" in value:
         value["popularity"] = _plain_number(value["popularity"])
     if "answer_range" in value:

@@ -76,6 +76,7 @@ def fact_changes(
                 expected=new.expected,
                 old_answer=was.answer,
                 new_answer=now.answer,
+                outdated=now.rule if now.label == "outdated" else "",
                 relation=relations.get(new.fact_id, ""),
                 label=labels.get(relations.get(new.fact_id, ""), ""),
                 bucket=bucket_of.get(new.fact_id, ""),

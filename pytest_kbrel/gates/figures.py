@@ -228,12 +228,16 @@ def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
     slices, members = [case.slice for case in cases], range(len(cases))
     # How papers combine slices, where it is not by plain means.
     if probe.name == "head_to_tail":
-        overall = _head_to_tail(slices)
+        overall = _head_to_tail(slices, "outdated" in metrics[0])
     elif probe.name == "reliability":
         overall = _reliability(slices)
     elif probe.name == "questions":
         # Groups are of any size, and every question counts alike.
-        overall = ((name, [(name, members)], ()) for name in probe.overall_metrics)
+        overall = (
+            (name, [(name, members)], ())
+            for name in probe.overall_metrics
+            if name in metrics[0]
+        )
     else:
         # MONITOR's Table 4 has the sum of the slices / 21, which looks like a slip.
         overall = (
@@ -247,7 +251,7 @@ def figures_over(cases: Sequence[CaseResult]) -> tuple[Figure, ...]:
     )
 
 
-def _head_to_tail(slices: Sequence[str]) -> Iterator[Overall]:
+def _head_to_tail(slices: Sequence[str], dated: bool) -> Iterator[Overall]:
     """Yield accuracy by bucket over the facts of all domains, the gap, and means over the buckets present.
 
     In the paper a domain's buckets are of equal size, so that its figures over all domains, which are over
@@ -270,7 +274,7 @@ def _head_to_tail(slices: Sequence[str]) -> Iterator[Overall]:
         yield "gap", ends, (1, -1)
     shares = [1 / len(domains) / len(of) for of in domains.values() for _ in of]
     names = ("accuracy", "hallucination", "missing") if groups else ()
-    for name in names:
+    for name in (*names, "outdated") if dated and groups else names:
         yield name, [(name, members) for members in groups.values()], ()
     for name in names:
         single = [(name, [member]) for of in domains.values() for member in of]
@@ -354,7 +358,7 @@ def good_share(row: Outcome, expected: str) -> float:
     return sum(is_good(reply, expected) for reply in replies) / len(replies)
 
 
-# What an empty answer may have been, by column: wrong and kept to, or right and not kept to.
+# What an empty answer may have been, by column: wrong and kept to, right and not kept to, or outdated.
 _NEITHER = dict.fromkeys(("missing", "uninformative"), 0.0)
 _WRONG = dict.fromkeys(("wrong", "consistency_wrong", "kept", "term"), 1.0)
 # Of edits: not forgotten.
@@ -362,6 +366,7 @@ _KNOWN = {"passed": 0.0, "condition": 1.0}
 AT_WORST: tuple[Mapping[str, float], ...] = (
     {**_NEITHER, AS_EXPECTED: 0.0, "correct": 0.0, "anchor": 0.0, **_WRONG},
     {**_NEITHER, **_KNOWN, "wrong": 0.0, "consistency_correct": 0.0, "correct": 1.0},
+    {**_NEITHER, "correct": 0.0, "outdated": 1.0},
 )
 
 
@@ -371,6 +376,8 @@ def at_worst(table: Table, ends: Mapping[str, float], before: Table | None) -> T
     A reply that is missing says nothing for a model: neither that it is unsure nor, where it picks no option,
     that it does not keep to a wrong answer. What was missing ``before`` stays, as does what MONITOR scores.
     """
+    if "outdated" in ends and "outdated" not in table.columns:
+        return table
     if "choices_unread" not in table.columns and not any(map(is_empty, table.rows)):
         return table
     olds = {row.fact_id: row for row in before.rows} if before else {}

@@ -269,7 +269,11 @@ def is_blank(answer: str) -> bool:
 def below_random(case: Case, rows: Sequence[Outcome]) -> Iterator[Finding]:
     """Compare with a random other object of each fact's relation, over informative answers (Wilson)."""
     chance = _chances(case.facts)
-    compared = [row for row in rows if is_informative(row) and row.fact_id in chance]
+    compared = [
+        row
+        for row in rows
+        if is_informative(row) and row.label != "outdated" and row.fact_id in chance
+    ]
     n, right = len(compared), sum(row.label == "correct" for row in compared)
     control = math.fsum(chance[row.fact_id] for row in compared) / n if n else 0.0
     if control:

@@ -1,7 +1,7 @@
 """Reliable KB: Zheng, Lapata and Pan, "How Reliable are LLMs as Knowledge Bases?", arXiv 2407.13578 v1.
 
 Section 2 defines factuality (NCR, UR) and consistency (NCCR, IUR). An uninformative answer stays in every
-denominator, and so does one that a judging model left unjudged.
+denominator, and so does one that a judging model left unjudged, or that is outdated.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ _KNOWN = (
     rate("uninformative"),
     *_UNINFORMATIVE,
     rate("unparsable"),
+    rate("outdated"),
     quotient(
         "c_correct",
         "consistency_correct",

@@ -173,6 +173,8 @@ class Recorder:
             against = f", baseline model {settings.baseline_model}"
         elif settings.baseline and settings.shard is None:
             against = f", baseline {settings.baseline}"
+            if self._baseline is not None and self._baseline.sha256:
+                against += f" (sha256 {self._baseline.sha256[:12]})"
         who = f"model {settings.model}{judge}{against}"
         if (shard := settings.shard) is not None:
             who += f", shard {shard} by {shard.by}: it decides nothing, kbrel merge or --kb-from-run joins all"

@@ -150,7 +150,7 @@ def digest_of(
 
     It covers the prompts of ``responses``, in order, the settings that are not the default ones with the
     user's rules for uninformative answers and the fact's language, the accepted answers in any order with
-    their type, and ``draws``: what else fixes the questions and does not depend on the model's answers.
+    their type, the outdated ones where there are any, and ``draws``: what else fixes the questions and does not depend on the model's answers.
     """
     prompts = [response.prompt_digest for response in responses]
     # A "b" behind the digits says that BOS leads the prompt.
@@ -168,6 +168,7 @@ def digest_of(
                 sorted(fact.accepted),
                 answer_type_of(case, fact),
                 *(fact.answer_range or ()),
+                *([sorted(fact.outdated)] if fact.former else ()),
             ],
         ),
         draws=short_digest(list(draws)),
@@ -418,7 +419,8 @@ def judged(case: Case, answers: Mapping[str, str]) -> Judging:
         verdicts.replies.add(asks, (yield tuple(asks)))
     for ask in asks:
         if not verdicts.replies.failed(ask.fact_id, "judge"):
-            verdicts[ask.fact_id] = verdicts[ask.fact_id]
+            fact, answer = facts[ask.fact_id], answers[ask.fact_id]
+            verdicts[fact.id] = _dated(case, fact, answer, verdicts[fact.id])
     return verdicts
 
 
@@ -429,7 +431,7 @@ def is_judged(case: Case) -> bool:
 
 def judged_by_rules(case: Case, fact: Fact, answer: str, frame: int = 0) -> Judged:
     """Judge one answer to the question in ``frame`` by rules alone, whoever the case's judge is."""
-    return judge(
+    verdict = judge(
         answer,
         fact.accepted,
         question_of(case, fact, frame),
@@ -437,6 +439,25 @@ def judged_by_rules(case: Case, fact: Fact, answer: str, frame: int = 0) -> Judg
         language=fact.language,
         within=fact.answer_range,
     )
+    return _dated(case, fact, answer, verdict, frame)
+
+
+def _dated(
+    case: Case, fact: Fact, answer: str, verdict: Judged, frame: int = 0
+) -> Judged:
+    """Return the verdict; where a wrong answer was right once, that it is outdated, and since when."""
+    if verdict.label != "wrong" or verdict.rule == UNPARSABLE:
+        return verdict
+    question = question_of(case, fact, frame)
+    days = [
+        one.valid_until
+        for one in fact.former
+        if judge(answer, one.accepted, question, language=fact.language).label
+        == "correct"
+    ]
+    if not days:
+        return verdict
+    return Judged(label="outdated", rule=f"was right until {max(days)}")
 
 
 def is_variant_of(case: Case, fact: Fact, answer: str) -> bool:

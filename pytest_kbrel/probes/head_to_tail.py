@@ -54,6 +54,8 @@ COLUMNS = (
     ANSWERED,
     *PROBABILITIES,
 )
+# Also where facts of the suite have former objects.
+OUTDATED = "outdated"
 
 
 def run(case: Case) -> ProbeRun:
@@ -102,7 +104,11 @@ def run(case: Case) -> ProbeRun:
     rows, errors = collect(
         case.facts, lambda fact: _outcome(case, fact, answers, verdicts)
     )
-    return ProbeResult(table=Table(columns=COLUMNS, rows=rows), errors=errors)
+    return ProbeResult(table=Table(columns=_columns(case), rows=rows), errors=errors)
+
+
+def _columns(case: Case) -> tuple[str, ...]:
+    return (*COLUMNS, OUTDATED) if case.dated else COLUMNS
 
 
 def _outcome(
@@ -123,12 +129,16 @@ def _outcome(
         "em": float(exact_match(plain, fact.accepted)),
         "rules": float(judged_by_rules(case, fact, text).label == "correct"),
         "unparsable": float(unparsable),
+        OUTDATED: float(verdict.label == OUTDATED),
     }
-    if missing:
-        # A missing answer earns nothing, or accuracy, hallucination and missing rate would not add up to 1.
-        scores = {name: float(name == "missing") for name in scores}
-    right, answered = bool(scores["correct"]), not (missing or unparsable)
+    if neither := missing or verdict.label == OUTDATED:
+        # Such an answer earns nothing, or the rates would not add up to 1.
+        scores = {
+            name: value if name in ("missing", OUTDATED) else 0.0
+            for name, value in scores.items()
+        }
+    right, answered = bool(scores["correct"]), not (neither or unparsable)
     scores |= probability_values(response, right=right, answered=answered)
-    values = [scores[name] for name in COLUMNS]
+    values = [scores[name] for name in _columns(case)]
     digest = digest_of(case, fact, [response])
     return outcome_of(case, fact, response, verdict, values, digest)

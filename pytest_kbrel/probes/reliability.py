@@ -119,6 +119,8 @@ class _Probe:
         self.columns: tuple[str, ...] = COLUMNS
         if any(control.majority for control in case.controls):
             self.columns += (MAJORITY,)
+        if case.dated:
+            self.columns += ("outdated",)
         if self.settings.controls == "asked":
             self.columns += SHUFFLED
         if self.settings.writer:
@@ -243,6 +245,7 @@ class _Probe:
             "choices_unread": float(picks[""].count(None)),
             **{kind: float(verdict.rule == kind) for kind in UNINFORMATIVE},
             "unparsable": float(verdict.rule == UNPARSABLE),
+            "outdated": float(verdict.label == "outdated"),
             "distractors": float(len(self.options.get(fact.id, ()))),
             "distractors_written": float(self.written.get(fact.id, 0)),
             "distractors_drawn": float(fact.id in self.alike),
@@ -280,7 +283,7 @@ def _asserts(verdict: Judged | None) -> bool:
     """Return True if an answer was judged correct or wrong."""
     return (
         verdict is not None
-        and verdict.label != "uninformative"
+        and verdict.label in ("correct", "wrong")
         and verdict.rule != UNPARSABLE
     )
 

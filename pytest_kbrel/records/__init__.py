@@ -85,6 +85,7 @@ from pytest_kbrel.records.suite import (
     EditsSettings,
     ExampleWording,
     Fact,
+    Former,
     Gate,
     HeadToTailSettings,
     Integrity,

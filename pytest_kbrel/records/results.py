@@ -139,6 +139,7 @@ class Change:
 
     ``expected`` is empty where no answer exists, and :data:`NOT_KNOWN` where none was recorded.
     ``label`` is the relation's, empty where it is not known or says no more than its id.
+    ``outdated`` says until when the new answer was right, where it was.
     ``old_probability`` and ``new_probability`` are those of MONITOR's primary anchor, where the case has it.
     """
 
@@ -152,6 +153,7 @@ class Change:
     old_probability: float | None = None
     new_probability: float | None = None
     label: str = sparse("")
+    outdated: str = sparse("")
 
 
 @record
@@ -586,7 +588,7 @@ class Run:
     p-value, and do not count in ``p_holm`` and ``p_bh``. ``files`` are the sha256 of the files that belong to
     the report, by name. ``shard`` is the share that was asked, where the run is one; its cases are then not
     decided. ``compared`` is how many facts were compared with the baseline fact by fact, and of how many;
-    each fact counts once.
+    each fact counts once. ``baseline_sha256`` is that of the baseline's file, where it is a pack.
     """
 
     kbrel_version: str
@@ -609,6 +611,7 @@ class Run:
     shard: ShardedRun | None = sparse(None)
     blessed: str = ""
     compared: tuple[int, int] | None = sparse(None)
+    baseline_sha256: str = sparse("")
 
 
 # How examples are chosen, and which controls are asked, is no part of how a fact is asked.

@@ -9,7 +9,7 @@ from typing import Literal, Self, get_args
 
 from pytest_kbrel.records.exchange import Pairs, record, sparse
 
-Label = Literal["correct", "wrong", "uninformative"]
+Label = Literal["correct", "wrong", "uninformative", "outdated"]
 Rule = Literal["min", "max", "max_drop", "recovery", "above_control"]
 Judgement = Literal[
     "pass", "fail", "inconclusive", "not comparable", "no baseline", "invalid", "not run"
@@ -118,6 +118,24 @@ CLUSTERS = (
 
 
 @record
+class Former:
+    """What was right instead of a fact's object, up to the day ``valid_until`` (ISO dates, both included).
+
+    ``valid_from`` is empty where it is not known.
+    """
+
+    object: str
+    valid_until: str
+    valid_from: str = ""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """The object and its aliases."""
+        return (self.object, *self.aliases)
+
+
+@record
 class Fact:
     """A fact to ask about. ``object`` is ``None`` where no answer exists (unseen knowledge).
 
@@ -125,8 +143,9 @@ class Fact:
     multiple-choice questions. ``question`` overrides the relation's base frame. ``popularity`` is in the
     source's own unit, comparable within a relation only; ``bucket`` is given where the source has bucketed
     the fact itself. ``dataset`` names the dataset a fact was read from, ``duplicate_of`` the id of an earlier
-    fact that says the same. ``valid_until`` (ISO date) is the day from which the question of an unseen fact
-    may have an answer; empty: never. ``language`` is the tag ("de", "pt-BR") of what question and answer
+    fact that says the same. ``valid_from`` and ``valid_until`` (ISO dates) are the first and the last day on
+    which the object is right, ``former`` what was right before; of an unseen fact ``valid_until`` is the day
+    from which its question may have an answer. Empty: ever. ``language`` is the tag ("de", "pt-BR") of what question and answer
     are in, empty for English. ``answer_range`` are the least and the greatest number, or year, that is a
     right answer, in the object's own unit; where it is given, numbers outside are wrong. ``group`` is the
     user's own name for facts that belong together. ``wordings`` are other wordings of its question.
@@ -161,6 +180,8 @@ class Fact:
     needs: tuple[Need, ...] = sparse(())
     any_wording: bool = sparse(False)
     parallel: str = sparse("")
+    valid_from: str = sparse("")
+    former: tuple[Former, ...] = sparse(())
 
     def cluster(self, by: str) -> str:
         """Return the name of the cluster that the fact is in, one of :data:`CLUSTERS`; empty if alone."""
@@ -171,6 +192,41 @@ class Fact:
     def accepted(self) -> tuple[str, ...]:
         """The right answers: the object and its aliases; empty for unseen knowledge."""
         return () if self.object is None else (self.object, *self.aliases)
+
+    @property
+    def outdated(self) -> tuple[str, ...]:
+        """The answers that were right once."""
+        return tuple(name for one in self.former for name in one.accepted)
+
+    def on(self, day: str) -> Self | None:
+        """Return the fact as it was on a day (ISO date); ``None`` where none of its objects was right then.
+
+        What is right later is no part of it.
+        """
+        if self.object is None or not (
+            self.former or self.valid_from or self.valid_until
+        ):
+            return self
+        own = Former(
+            object=self.object,
+            valid_until=self.valid_until,
+            valid_from=self.valid_from,
+            aliases=self.aliases,
+        )
+        all_of_them = (own, *self.former)
+        last = {one: one.valid_until or "9999-12-31" for one in all_of_them}
+        now = [one for one in all_of_them if one.valid_from <= day <= last[one]]
+        if not now:
+            return None
+        right = tuple(name for one in now for name in one.accepted)
+        return dataclasses.replace(
+            self,
+            object=right[0],
+            aliases=right[1:],
+            negatives=tuple(text for text in self.negatives if text not in right),
+            answer_range=self.answer_range if own in now else None,
+            former=tuple(one for one in all_of_them if last[one] < day),
+        )
 
     def questions(self, relation: Relation | None) -> tuple[str, ...]:
         """Return the wordings of its question, each once.
@@ -513,7 +569,8 @@ class Case:
     change together, one of :data:`CLUSTERS`. ``top_k`` is how many of the most probable tokens are recorded
     at the positions of answers. ``chat``: the model that is asked puts prompts into a chat template.
     ``expired`` are the ids of the facts that are left out since they may have an answer by now.
-    ``own_metric``: a test in Python asks and measures it.
+    ``own_metric``: a test in Python asks and measures it. ``dated``: some facts of the suite have former
+    objects, so that answers may be outdated.
     """
 
     id: str
@@ -541,6 +598,7 @@ class Case:
     chat: bool = False
     expired: tuple[str, ...] = ()
     own_metric: bool = sparse(False)
+    dated: bool = sparse(False)
 
     @property
     def label(self) -> str:

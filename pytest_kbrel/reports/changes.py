@@ -133,12 +133,13 @@ def fact_cells(change: Change, limit: int = 160) -> dict[str, str]:
     relation = relation_title(change.relation, change.label)
     known = filter(None, (relation, change.bucket))
     old, new, fall = change.old_probability, change.new_probability, _fall(change)
+    until = f" (outdated: {change.outdated})" if change.outdated else ""
     by = "" if fall is None else f" ({signed(-fall)})"
     return {
         "question": one_line(change.question, limit),
         "expected": expected_text(change.expected, limit),
         "old answer": answer_text(change.old_answer, limit),
-        "new answer": answer_text(change.new_answer, limit),
+        "new answer": answer_text(change.new_answer, limit) + until,
         "anchor": "" if old is new is None else f"{number(old)} → {number(new)}{by}",
         "from": ", ".join(one_line(part, _LONGEST) for part in known),
     }

@@ -246,9 +246,15 @@ def example(case: CaseResult, view: View) -> str:
         said = _said(
             change.question, change.expected, change.old_answer, change.new_answer
         )
-        return f"{count(len(case.lost), 'fact')} lost{gained}, such as: {said}"
+        outdated = f"; outdated: {change.outdated}" if change.outdated else ""
+        return (
+            f"{count(len(case.lost), 'fact')} lost{gained}, such as: {said}{outdated}"
+        )
     # What answers that decide nothing look like is told by any of them.
-    labels = {"fail": ("wrong",), "invalid": ("wrong", "uninformative", "correct")}
+    labels = {
+        "fail": ("wrong", "outdated"),
+        "invalid": ("wrong", "uninformative", "correct"),
+    }
     for label in labels.get(case.verdict, ()):
         for row in case.table.rows:
             if row.label == label:

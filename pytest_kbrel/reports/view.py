@@ -211,7 +211,8 @@ class View:
             return ""
         days = (ended.date() - made.date()).days
         when = f"{count(days, 'day')} before" if days > 0 else "on the same day"
-        return f" (blessed {when}, {made.date()})"
+        sha256 = self.run.baseline_sha256[:12]
+        return f" (blessed {when}, {made.date()}{sha256 and f', sha256 {sha256}'})"
 
     def headline(self, words: Mapping[str, str] = MappingProxyType({})) -> str:
         """Return how many cases have each verdict, worst first: ``2 fail (1 waived), 18 pass``.

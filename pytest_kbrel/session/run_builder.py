@@ -343,6 +343,7 @@ def build_run(
         base=baseline.model,
         differences=listed_differences(run, baseline),
         blessed="" if baseline.paper else baseline.created,
+        baseline_sha256=baseline.sha256,
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_kbrel.bounds import shown
-from pytest_kbrel.errors import SuiteError, nearest
+from pytest_kbrel.errors import SuiteError, count, nearest
 from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.records import AggregateCase, Case, Shot, Suite, Waiver
 from pytest_kbrel.suites import cases, dataset, parse
@@ -45,6 +45,11 @@ def load_suite(
     )
     today = today or datetime.date.today()
     warnings = expiry_warnings(written, today)
+    if without := world.without_object:
+        warnings += (
+            f"{path}:1: left out {count(len(without), 'fact')} of which nothing is right "
+            f"{f'on {written.as_of}' if written.as_of < datetime.date.max else 'now'} (first: {without[0]})",
+        )
     made: list[Case] = []
     aggregates: list[AggregateCase] = []
     for probe in written.probes:
@@ -118,10 +123,10 @@ def without_expired(
         )
     prefix = f"{path}:{min(lines, default=1)}"
     warnings = []
-    for (noun, sort, day), count in sorted(Counter(dropped.values()).items()):
-        word, they = (noun, "it") if count == 1 else (f"{noun}s", "they")
+    for (noun, sort, day), times in sorted(Counter(dropped.values()).items()):
+        word, they = (noun, "it") if times == 1 else (f"{noun}s", "they")
         warnings.append(
-            f"{prefix}: left out {count} {word}{sort}: since {day} {they} may have an answer"
+            f"{prefix}: left out {times} {word}{sort}: since {day} {they} may have an answer"
         )
     return tuple(valid), tuple(warnings)
 

@@ -202,6 +202,7 @@ def _case(
         alike=alike,
         notes=_notes(len(facts), alike, shots),
         cluster=cluster,
+        dated=any(fact.former for fact in world.facts),
     )
 
 
@@ -442,6 +443,10 @@ def check_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
             raise SuiteError(message, written.entry.path, gate.line)
     for case in cases:
         for gate in case.gates:
+            if gate.metric == "outdated" and not case.dated:
+                message = "outdated needs facts with 'former' objects, found none"
+                message += "; allowed: some that have, or no gate"
+                raise SuiteError(message, written.entry.path, gate.line)
             key, value = written.probe.setting_needs.get(gate.metric, ("", ""))
             setting = getattr(case.settings, key) if key else value
             if setting != value:

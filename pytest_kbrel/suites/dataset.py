@@ -51,7 +51,7 @@ class World:
 
     ``unseen`` are the facts without an object: questions of the facts files that nobody can answer.
     ``locations`` are file and line of each fact by id, ``path`` is the first facts file, ``seed``
-    fixes all draws.
+    fixes all draws. ``without_object`` are the facts of which nothing is right on the suite's day.
     """
 
     path: Path
@@ -61,6 +61,7 @@ class World:
     relations: dict[str, Relation]
     by_relation: dict[str, tuple[Fact, ...]]
     seed: int
+    without_object: tuple[str, ...] = ()
 
     def error(self, fact: Fact, message: str) -> SuiteError:
         """Return the error ``message`` at a fact's line; a fact that stands in no line is only named."""
@@ -82,12 +83,17 @@ def read_world(written: WrittenSuite, seed: int) -> World:
     brought = Relations()
     locations: dict[str, tuple[Path, int]] = {}
     groups: dict[str, list[Fact]] = {}
-    facts, unseen = [], []
+    facts, unseen, without_object = [], [], []
     for path, line, fact in facts_of(written.format, written.facts, brought):
         if is_own and fact.relation not in own:
             hint = f" (relations are defined in {written.relations})"
             raise SuiteError(unknown("relation", fact.relation, own) + hint, path, line)
         locations[fact.id] = path, line
+        day = written.as_of.isoformat()
+        if (dated := fact.on(day)) is None:
+            without_object.append(fact.id)
+            continue
+        fact = dated
         if fact.object is None:
             unseen.append(fact)
             continue
@@ -105,6 +111,7 @@ def read_world(written: WrittenSuite, seed: int) -> World:
         relations=relations,
         by_relation={name: tuple(groups[name]) for name in relations if name in groups},
         seed=seed,
+        without_object=tuple(without_object),
     )
 
 

@@ -50,6 +50,7 @@ SUITE_KEYS = (
     "seed",
     "uninformative",
     "language",
+    "as_of",
     "integrity",
     *PROBES,
     "overall",
@@ -128,6 +129,7 @@ class WrittenSuite:
     seed: int = 0
     uninformative: Path | None = None
     language: str = ""
+    as_of: datetime.date = datetime.date.max
     overall_line: int = 0
     overall_gates: tuple[Gate, ...] = ()
     waivers: tuple[Waiver, ...] = ()
@@ -163,6 +165,7 @@ def read_suite_file(path: Path) -> WrittenSuite:
             seed=lambda node, what: node.integer(what, SEED),
             uninformative=_file,
             language=_language,
+            as_of=lambda node, what: node.date(what),
             waivers=lambda node, what: read_waivers(node),
         ),
     )

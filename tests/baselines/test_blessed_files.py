@@ -266,3 +266,10 @@ def test_a_name_that_is_none_is_answered_with_what_there_is(tmp_path: Path) -> N
         "did you mean 'published/reliable-kb/llama-2-7b/four-shot' or "
         "'published/reliable-kb/llama-2-7b/four-shot-2' or 'published/reliable-kb/llama-2-7b/zero-shot'?"
     )
+
+
+def test_the_shipped_pack_is_the_shipped_baseline(tmp_path: Path) -> None:
+    folder, pack = (
+        read_baseline(f"reference{suffix}", tmp_path) for suffix in ("", ".kbrel")
+    )
+    assert (pack.model, pack.cases) == (folder.model, folder.cases)

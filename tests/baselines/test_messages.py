@@ -21,7 +21,7 @@ from pytest_kbrel.errors import BaselineError
 from tests.baselines.test_baselines import sound
 from tests.baselines.test_blessed_files import meta_of, respelt
 
-WRITTEN = "a folder that --kb-baseline-update wrote"
+WRITTEN = "a folder that --kb-baseline-update wrote, or a file NAME.kbrel of kbrel pack"
 
 
 def said(attempt: Callable[[], object]) -> str:

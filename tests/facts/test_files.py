@@ -9,10 +9,11 @@ import pytest
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.files import (
     as_fact,
+    fact_line,
     read_shots,
 )
 from pytest_kbrel.facts.readers import read_own_facts
-from pytest_kbrel.records import Fact
+from pytest_kbrel.records import Fact, Former
 from pytest_kbrel.serialization import to_wire
 
 GOOD = b'{"relation": "P36", "subject": "Peru", "object": "Lima"}\n'
@@ -46,8 +47,14 @@ def test_all_keys_and_defaults(tmp_path: Path) -> None:
         dataset="own",
         bucket="tail",
         duplicate_of="P36:Peru",
+        valid_from="1983-03-21",
         valid_until="2028-07-14",
+        former=(
+            Former(object="Bingerville", valid_until="1933-08-31", aliases=("B",)),
+            Former(object="Abidjan", valid_from="1933-09-01", valid_until="1983-03-20"),
+        ),
     )
+    assert as_fact(json.loads(fact_line(full))) == full
     data = b"\xef\xbb\xbf" + GOOD + b"\r\n  \n" + json.dumps(to_wire(full)).encode()
     path = write(tmp_path, data)
     first = Fact(id="P36:Peru", relation="P36", subject="Peru", object="Lima")
@@ -68,6 +75,20 @@ def test_all_keys_and_defaults(tmp_path: Path) -> None:
         (
             line(valid_until="2028-7-1"),
             ("'valid_until' must be a date", "found '2028-7-1'"),
+        ),
+        (line(former=["x"]), ("each of 'former' must be an object", "found 'x'")),
+        (line(former=[{"object": "x"}]), ("'valid_until' is missing",)),
+        (
+            line(
+                former=[
+                    {
+                        "object": "x",
+                        "valid_from": "2001-01-01",
+                        "valid_until": "2000-12-31",
+                    }
+                ]
+            ),
+            ("not before 'valid_from'", "found '2000-12-31'"),
         ),
         (b"\xff\xfe", ("not UTF-8: found byte 0xff", "one JSON object a line")),
         (b"[" * 100_000, ("nested more than 100 levels deep",)),

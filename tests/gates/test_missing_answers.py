@@ -28,9 +28,19 @@ def blank(table: Table, *at: int) -> Table:
     return replace(table, rows=tuple(rows))
 
 
+def dated(table: Table) -> Table:
+    """The table with its last answer outdated."""
+    rows = (
+        replace(row, values=(*row.values, float(row is table.rows[-1])))
+        for row in table.rows
+    )
+    return Table(columns=(*table.columns, "outdated"), rows=tuple(rows))
+
+
 @pytest.mark.parametrize(
     ("of", "table", "wanted", "value"),
     [
+        ({}, dated(answers("+" * 9 + "-")), gate("outdated", "max", 0.05), 0.0),
         ({}, answers("+" * 9 + "-"), gate("hallucination", "max", 0.05), 0.0),
         (UNSEEN, consistency([("?", 0)] * 9 + [("-", 1)]), gate("ur", "min", 0.95), 1.0),
         (KNOWN, consistency([("+", 1)] * 9 + [("+", 0)]), gate("c_correct", "min", 0.95), 1.0),

@@ -72,6 +72,20 @@ def zeros(path: Path) -> None:
         file.write(packer.flush())
 
 
+def as_pack(change: Callable[[bytes], bytes]) -> dict[str, Callable[[Path], None]]:
+    """The blessed run as a pack, its bytes before packing changed."""
+
+    def write(path: Path) -> None:
+        folder = path.parent / "blessed"
+        meta = json.loads((folder / "baseline.json").read_text())
+        lines = lzma.decompress(outcomes(folder).read_bytes())
+        content = change(json.dumps(meta).encode() + b"\n" + lines)
+        path.write_bytes(lzma.compress(content))
+
+    # It is there where a row names it.
+    return {"blessed": lambda path: None, "p.kbrel": write}
+
+
 def of_cases(**metrics: object) -> Callable[[Path], None]:
     return of_readable(
         lambda data: [
@@ -80,6 +94,7 @@ def of_cases(**metrics: object) -> Callable[[Path], None]:
     )
 
 
+_FOREIGN = "or a file NAME.kbrel of kbrel pack"
 ROWS = [
     broken("a baseline of 100,000 levels", written("[" * 100_000)),
     broken(
@@ -102,4 +117,37 @@ ROWS = [
         unpacked(lambda text: text.rpartition(b"\n")[0].rpartition(b"\n")[0] + b"\n"),
     ),
     broken("outcomes of 100,000 levels", unpacked(lambda text: b"[" * 100_000)),
+    *(
+        Row(what, files, exit, printed, (*RUN, "--kb-baseline=./p.kbrel"))
+        for what, files, exit, printed in (
+            ("a pack", as_pack(lambda text: text), 0, "p.kbrel (sha256"),
+            ("a pack that is a zip file", {"p.kbrel": b"PK\3\4" * 99}, USAGE, _FOREIGN),
+            ("an empty pack", {"p.kbrel": b""}, USAGE, _FOREIGN),
+            (
+                "a pack without outcomes",
+                as_pack(lambda text: text.partition(b"\n")[0]),
+                USAGE,
+                "found digest e3b0c44298fc",
+            ),
+            (
+                "a pack of a later version",
+                as_pack(lambda text: text.replace(b'_version": 2', b'_version": 99')),
+                USAGE,
+                "found schema_version 99",
+            ),
+            ("a pack of other data", as_pack(lambda text: b"{}\n"), USAGE, _FOREIGN),
+            (
+                "a pack whose first line is 20 MB",
+                as_pack(lambda text: b'"' + b"a" * 20_000_000),
+                USAGE,
+                "found a line of more than 16 MiB",
+            ),
+            (
+                "a pack of 300 MB of zeros",
+                as_pack(lambda text: bytes(300_000_000)),
+                USAGE,
+                "unpacks to more than",
+            ),
+        )
+    ),
 ]

@@ -23,7 +23,7 @@ from pytest_kbrel.baselines import (
     session_baseline,
 )
 from pytest_kbrel.baselines.format import ALLOWED as WRITTEN
-from pytest_kbrel.baselines.format import read_meta
+from pytest_kbrel.baselines.format import PACK, read_meta
 from pytest_kbrel.baselines.reading import published_names, search_path
 from pytest_kbrel.catalogue.metrics import METRICS
 from pytest_kbrel.catalogue.probes import PROBES, probe_named
@@ -95,7 +95,8 @@ def _read(name: str, rootdir: Path) -> list[Side]:
         ]
         return [_of_paper(one, read_baseline(one, rootdir)) for one in chosen or [name]]
     path = Path(name).expanduser()
-    if path.is_file() or (path / REPORT).is_file():
+    is_report = path.is_file() and path.suffix != PACK
+    if is_report or (path / REPORT).is_file():
         folder, why = path if path.is_dir() else path.parent, ""
         if (folder / OUTCOMES).is_file():
             run = recorded_run(path)

@@ -229,7 +229,11 @@ def _chosen(case: CaseResult, most: int) -> list[WorstFact]:
     by = next((name for name in ("term", "answer_prob") if name in columns), "")
     at = columns.index(by) if by else -1
     # The term of MONITOR is large for a fact whose probability depends on frame and context.
-    others = [row for row in rows.values() if by == "term" or row.label == "wrong"]
+    others = [
+        row
+        for row in rows.values()
+        if by == "term" or row.label in ("wrong", "outdated")
+    ]
     others.sort(key=lambda row: (-row.values[at] if by else 0.0, row.fact_id))
     chosen = dict.fromkeys((*lost, *(row.fact_id for row in others)))
     return [

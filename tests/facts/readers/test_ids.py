@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from pytest_kbrel.facts.readers.base import Row, with_unique_ids
-from pytest_kbrel.records import Fact
+from pytest_kbrel.records import Fact, Former
 
 FACT = Fact(id="a", relation="P36", subject="Peru", object="Lima", question="Capital?")
 # What tells facts apart, and what does not.
@@ -20,7 +20,9 @@ SILENT = {
     "answer_type": "location",
     "dataset": "d",
     "bucket": "tail",
+    "valid_from": "2020-01-01",
     "valid_until": "2030-01-01",
+    "former": (Former(object="Cusco", valid_until="1535-01-17"),),
     "language": "de",
     "answer_range": (1.0, 2.0),
     "group": "g",
