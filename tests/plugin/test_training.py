@@ -49,8 +49,8 @@ def train(checkpoint, tmp_path):
         model = transformers.AutoModelForCausalLM.from_pretrained(
             checkpoint, attention_dropout=0.2
         )
-        # A part that somebody keeps from training.
-        model.lm_head.eval()
+        # Every forward pass draws, those of questions too.
+        model.lm_head.register_forward_hook(lambda *_: None if torch.rand(1) else None)
         ids = [tokenizer(text)["input_ids"] for text in SENTENCES]
         reporter = Reporter()
         trainer = transformers.Trainer(

@@ -89,7 +89,7 @@ def trends_of(sides: Sequence[Side]) -> list[Trend]:
         if row.results[0] and (whole := row.results[-1])
         for change in key_figures(whole) or [_NONE]
     ]
-    if not figures:
+    if not any(change.name for _, _, change in figures):
         raise KbrelError(
             f"no case is in both {first.name}, the first, and {last.name}, the last; allowed: runs of one suite"
         )
