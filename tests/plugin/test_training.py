@@ -24,13 +24,13 @@ class Reporter(transformers.TrainerCallback):
     """What stands before the callback and is told of logs, as TensorBoard is; it draws random numbers too."""
 
     def __init__(self):
-        self.logs, self.modes, self.drawn = {}, set(), []
+        self.logs, self.modes, self.drawn = {}, [], []
 
     def on_log(self, args, state, control, logs, **kwargs):
         self.logs.setdefault(state.global_step, {}).update(logs)
 
     def on_step_begin(self, args, state, control, model, **kwargs):
-        self.modes.add(tuple(part.training for part in model.modules()))
+        self.modes.append([part.training for part in model.modules()])
         self.drawn.append((float(torch.rand(())), random.random(), np.random.rand()))
 
 
@@ -50,7 +50,7 @@ def train(checkpoint, tmp_path):
             checkpoint, attention_dropout=0.2
         )
         # Every forward pass draws, those of questions too.
-        model.lm_head.register_forward_hook(lambda *_: None if torch.rand(1) else None)
+        model.lm_head.register_forward_hook(lambda *_: torch.rand(1) and None)
         ids = [tokenizer(text)["input_ids"] for text in SENTENCES]
         reporter = Reporter()
         trainer = transformers.Trainer(
