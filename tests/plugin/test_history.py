@@ -99,6 +99,8 @@ def test_a_drop_that_adds_up_though_each_step_passed_is_named(
     ends = f"[{change['delta_low']:.3f}, {change['delta_high']:.3f}]"
     drop = f"accuracy of {TAIL} got worse: {change['delta']:.3f} {ends} over 5 runs; no step's gate failed"
     assert accuracy["drop"] == drop
+    said = {(of["case"], of["metric"]): of["drop"] for of in told["metrics"]}
+    assert said[TAIL, "hallucination"].endswith("over 5 runs; no gate compares it")
     # What did not change is no drop.
     assert not any(of["drop"] for of in told["metrics"] if of["metric"] == "missing")
     monkeypatch.setenv("COLUMNS", "90")
