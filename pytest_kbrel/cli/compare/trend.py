@@ -78,7 +78,7 @@ def _created(side: Side) -> str:
 def trends_of(sides: Sequence[Side]) -> list[Trend]:
     """Return the key metrics of the cases that the first and the last run have.
 
-    A drop is what a gate fails on over the whole way, or what is significant among so many cases (Šidák).
+    A drop is what got significantly worse among so many cases (Šidák).
     """
     first, last = sides[0], sides[-1]
     ways = [*pairwise(sides), (first, last)]
@@ -89,7 +89,7 @@ def trends_of(sides: Sequence[Side]) -> list[Trend]:
         if row.results[0] and (whole := row.results[-1])
         for change in key_figures(whole) or [_NONE]
     ]
-    if not figures:
+    if not any(change.name for _, _, change in figures):
         raise KbrelError(
             f"no case is in both {first.name}, the first, and {last.name}, the last; allowed: runs of one suite"
         )
@@ -102,7 +102,6 @@ def trends_of(sides: Sequence[Side]) -> list[Trend]:
         if failed:
             steps = f"its gate failed at run {', '.join(map(str, failed))}"
         p = 1.0 if change.p is None else stats.sidak_p(change.p, compared)
-        is_worse = "fail" in verdicts[-1] or p < stats.FAMILY_LEVEL
         said = f"{metric_title(name)} of {row.title} got worse: {moved(change)} over {len(sides)} runs; {steps}"
         trends.append(
             Trend(
@@ -113,7 +112,7 @@ def trends_of(sides: Sequence[Side]) -> list[Trend]:
                 ),
                 change=change,
                 failed_steps=tuple(failed),
-                drop=said if is_worse else "",
+                drop=said if p < stats.FAMILY_LEVEL else "",
                 notes=whole.notes,
             )
         )
