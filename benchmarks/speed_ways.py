@@ -27,7 +27,8 @@ def scoring_ways(model: HfModel, other: Any, task: Task) -> dict[str, Run]:
         ScoreRequest(prompt=prompt, continuation=answer)
         for prompt, answer in task.pairs
     ]
-    alone = HfModel(dataclasses.replace(model.parts), shares=False)
+    alone = HfModel(dataclasses.replace(model.parts))
+    alone._scorer.sharing_mode = "plain"
 
     def log_probabilities(of: HfModel) -> list[float]:
         return [log(answer.probabilities) for answer in of.score(requests)]  # type: ignore[union-attr]

@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/writing_steps.py
 
-No GPU is needed: what is measured is what Python and PyTorch do beside the forwards of a Llama of two narrow
+No GPU is needed: what is measured is what Python and PyTorch do beside the forwards of a Llama of narrow
 layers, with 32,768 tokens and 500 texts a batch (``--mode packed`` or ``prefix``). Its texts end after some six
 tokens. Operations are those that PyTorch dispatches outside the forwards, views included.
 """
@@ -83,6 +83,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--mode", default="packed", choices=["packed", "prefix"])
+    parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     transformers.utils.logging.disable_progress_bar()
@@ -90,7 +91,9 @@ def main() -> None:
     generator.spares_passes = lambda _, *numbers: as_on(*numbers)
     embedded = Path(pytest_kbrel.__file__).parent / "reference" / "checkpoints" / "base"
     limit, folder = forwards.LIMITS["cuda"], tempfile.TemporaryDirectory()
-    model = forwards.made(embedded, Path(folder.name), limit, layers=2, width=32)
+    model = forwards.made(
+        embedded, Path(folder.name), limit, layers=given.layers, width=32
+    )
     vars(model._generator)["sharing_mode"] = given.mode
     generator.LOGITS_AT_ONCE = TEXTS * model.parts.model.config.vocab_size
     new_line = model.parts.tokenizer.encode("\n", add_special_tokens=False)[-1]

@@ -87,13 +87,14 @@ asked = [
     ScoreRequest(prompt=f"Paris {n} " + "is the capital of France. " * 12, continuation=" Paris")
     for n in range(400)
 ]
-model = HfModel(parts, shares=False, budget=2**20)
+model, small = HfModel(parts, budget=2**20), HfModel(parts, budget=2048)
+model._scorer.sharing_mode = small._scorer.sharing_mode = "plain"
 model.score(asked[:2])
 size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (size + 48 * 2**20, -1))
 found = model.score(asked)
 resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
-right = HfModel(parts, shares=False, budget=2048).score(asked)
+right = small.score(asked)
 assert all(isinstance(one, Scored) for one in found), found[0]
 worst = max(abs(a.probabilities[0] - b.probabilities[0]) for a, b in zip(found, right))
 print(model._batcher.budget, worst < 1e-4)

@@ -51,9 +51,7 @@ class HfModel(CheckpointModel):
 
     rounds = True
 
-    def __init__(
-        self, parts: LoadedCheckpoint, *, shares: bool = True, budget: int | None = None
-    ) -> None:
+    def __init__(self, parts: LoadedCheckpoint, *, budget: int | None = None) -> None:
         super().__init__(parts)
         # What one of both learns of the memory the other needs not learn again.
         self._batcher = Batcher(
@@ -62,9 +60,7 @@ class HfModel(CheckpointModel):
         # A GPU has little to do at the end of each call.
         self.pools_cases = parts.model.device.type != "cpu"
         longest = parts.max_length
-        self._scorer = Scorer(
-            parts.model, self._batcher, longest=longest, shares=shares
-        )
+        self._scorer = Scorer(parts.model, self._batcher, longest=longest)
         self._generator = Generator(
             parts.model, self._endings, self._batcher, longest=longest
         )

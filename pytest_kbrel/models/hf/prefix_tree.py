@@ -112,8 +112,9 @@ def rearranged_cache(
     for old in zip(*(cache.layers for cache, *_ in moves), strict=True):
         layer, given = PreallocatedLayer(room), old[0].part
         layer.width = old[0].width
-        part = given.new_zeros((rows, room, *given.shape[2:]))
+        part = given.new_empty((rows, room, *given.shape[2:]))
         part[:, :before] = given[:1, :before]
+        part[:, before:slots] = 0
         flat = part.flatten(0, 1)
         for source, (sources, targets) in zip(old, indices(part.device), strict=True):
             moved = source.part.flatten(0, 1).index_select(0, sources)

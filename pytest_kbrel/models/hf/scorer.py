@@ -54,15 +54,12 @@ _PASS_ON_GPU = 512
 class Scorer:
     """Scorer of one checkpoint; ``longest`` is how many tokens the model takes.
 
-    Without ``shares`` every sequence is fed whole. ``trouble`` is the first error of a shared batch, which
-    plain batches then answered. ``refused`` says of each sharing mode that was tried in vain why.
+    ``trouble`` is the first error of a shared batch, which plain batches then answered. ``refused`` says of
+    each sharing mode that was tried in vain why.
     """
 
-    def __init__(
-        self, model: Any, batcher: Batcher, *, longest: int | None, shares: bool = True
-    ) -> None:
-        self._model, self._batcher = model, batcher
-        self._longest, self._shares = longest, shares
+    def __init__(self, model: Any, batcher: Batcher, *, longest: int | None) -> None:
+        self._model, self._batcher, self._longest = model, batcher, longest
         self.trouble = ""
         self.refused: list[str] = []
         # A mask of one's own replaces a sliding window; within the window there is nothing to replace.
@@ -71,8 +68,6 @@ class Scorer:
     @cached_property
     def sharing_mode(self) -> SharingMode:
         """The sharing mode that holds for this checkpoint, tried on it once."""
-        if not self._shares:
-            return "plain"
         score = partial(score_batch, self._model)
         functions: dict[SharingMode, ScoreFunction] = {"plain": score}
         if self._model.config.is_encoder_decoder:

@@ -151,7 +151,9 @@ def test_positions_that_turn_by_the_longest_text_so_far(config, shares, budget):
         for count in (10, 20, 40, 60, 100)
     ]
     expected = [alone(built(config(), scale=0.2), pair) for pair in pairs]
-    scorer = Scorer(model, Batcher(budget), longest=128, shares=shares)
+    scorer = Scorer(model, Batcher(budget), longest=128)
+    if not shares:
+        scorer.sharing_mode = "plain"
     for order in ([0, 1, 2, 3, 4], [4, 2, 0], [3, 1]):
         result = in_order(scorer.ready([pairs[n] for n in order]))
         assert [one[0] for one in result] == pytest.approx(
