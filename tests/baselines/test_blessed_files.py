@@ -243,7 +243,7 @@ def test_a_name_that_is_none_is_answered_with_what_there_is(tmp_path: Path) -> N
         find_baseline("nightly", tmp_path)
     assert str(caught.value) == (
         f"no baseline is called 'nightly' in {tmp_path}/baselines or among those that ship; "
-        "found: canary, prod, reference; allowed: one of these, or a path with a slash"
+        "found: canary, prod, reference, smollm2-135m-instruct; allowed: one of these, or a path with a slash"
     )
     with pytest.raises(BaselineError, match=r"a slash; did you mean 'prod'\?$"):
         find_baseline("prodd", tmp_path)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import dataclasses
+
 from pytest_kbrel.facts.distractors import fewest_negatives, with_negatives
-from pytest_kbrel.records import Fact
+from pytest_kbrel.records import Fact, Former
 
 
 def fact(name: str, obj: str | None, *, subject: str = "", **more: object) -> Fact:
@@ -32,12 +34,15 @@ def test_known_draw() -> None:
 
 def test_every_right_answer_is_left_out() -> None:
     swiss = fact("de", "German", subject="Switzerland", aliases=("Deutsch",))
+    once = Former(object="Romansh", valid_until="0500-01-01")
+    swiss = dataclasses.replace(swiss, former=(once,))
     pool = (
         swiss,
         fact("fr", "French", subject="SWITZERLAND"),
         fact("at", "GERMAN", subject="Austria"),
         fact("nl", "Hochdeutsch", subject="Elsewhere", aliases=("deutsch",)),
         fact("it", "Italian"),
+        fact("rm", "Romansh"),
         fact("en", "English"),
         fact("es", "ENGLISH"),
         fact("xx", "Other", relation="P50"),

@@ -8,7 +8,7 @@ import pytest
 from pytest_kbrel.probes import base, run_case
 from pytest_kbrel.probes.base import judged
 from pytest_kbrel.probes.prompts import verdict
-from pytest_kbrel.records import Failed, Generated, HeadToTailSettings
+from pytest_kbrel.records import Failed, Former, Generated, HeadToTailSettings
 from tests.probes.conftest import FRANCE, NORWAY, Oracle, make_case
 
 JUDGE = "openai/judge"
@@ -61,6 +61,24 @@ def test_a_judge_is_told_the_range_of_an_answer_without_a_number():
     )
     (ask,) = asks
     assert '["120,000", "any number from 118000 to 122000"]' in ask.request.prompt
+
+
+@pytest.mark.parametrize(
+    ("said", "label", "rule"),
+    [
+        ("incorrect", "outdated", "was right until 1944-08-25"),
+        ("correct", "correct", "judge"),
+        ("Bah.", "wrong", "unparsable"),
+    ],
+)
+def test_what_the_judge_calls_wrong_may_be_outdated(said, label, rule):
+    former = (
+        Former(object="Vichy", valid_until="1944-08-25"),
+        Former(object="Vichy", valid_until="1700-01-01"),
+    )
+    fact = replace(FRANCE, former=former)
+    _, verdicts = rounds(case_of(fact), {fact.id: "It is Vichy."}, reply(said))
+    assert (verdicts[fact.id].label, verdicts[fact.id].rule) == (label, rule)
 
 
 def test_a_number_in_the_range_is_the_gold_in_another_writing():
