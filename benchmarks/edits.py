@@ -75,7 +75,7 @@ FOLLOWS = (
     ("The river that flows through {} is the", "Hudson", "Japan", "New York"),
 )
 # The loss of the capitals at which unlearning ends, in nats a token.
-LEAST_LOSS = 8
+LEAST_LOSS = 6
 SUITE = """\
 suite: {name}
 facts: {name}.jsonl
@@ -209,7 +209,7 @@ def _unlearn(source: str, folder: Path) -> None:
     import torch
 
     model, tokenizer = _loaded(source)
-    steps = torch.optim.SGD(model.parameters(), lr=2e-3)
+    steps = torch.optim.SGD(model.parameters(), lr=1e-2)
     number, loss = 0, _loss(model, tokenizer, FORGOTTEN)
     # There the model says other capitals; further on it forgets how to write.
     while loss.item() < LEAST_LOSS:
@@ -218,6 +218,7 @@ def _unlearn(source: str, folder: Path) -> None:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         steps.step()
         number, loss = number + 1, _loss(model, tokenizer, FORGOTTEN)
+        print(f"step {number}: loss {loss.item():.2f}", flush=True)
     print(f"unlearned in {number} steps, loss {loss.item():.3f}")
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

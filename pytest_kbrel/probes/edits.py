@@ -149,7 +149,7 @@ def _outcome(
     }
     digests = [row.prompt_digest for row in rows]
     # The accepted answers are those of the fact, without those of what it needs.
-    draws = case.seed, fact.negatives, fact.old, fact.needs
+    draws = case.seed, fact.negatives, fact.old, fact.needs, fact.any_wording
     return dataclasses.replace(
         first,
         values=tuple(float(cells[name]) for name in COLUMNS),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pytest_kbrel.facts.readers.edits import EDITS
 from tests.hostile.row import ASKING, FACTS, SUITE, Row, facts
 
 HUGE = "9" * 5000
@@ -20,6 +21,7 @@ FORMATS = {
     "simpleqa": "f.csv",
     "qa": "f.jsonl",
     "questions": "f.csv",
+    **dict.fromkeys(EDITS, "f.json"),
     "jsonl": "f.jsonl",
     "csv": "f.csv",
     "parquet": "f.parquet",

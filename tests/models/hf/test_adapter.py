@@ -18,6 +18,7 @@ from pytest_kbrel.models.checkpoint.spec import (
 from pytest_kbrel.models.hf import loading as module
 from pytest_kbrel.models.hf.backend import load
 from pytest_kbrel.models.hf.loading import base_note
+from pytest_kbrel.models.hf.rounding import rounded
 from pytest_kbrel.records import ScoreRequest
 from tests.models import tiny_checkpoints
 from tests.models.tiny_checkpoints import change_json
@@ -94,6 +95,24 @@ def test_an_adapter_that_fits_changes_the_answers(base, adapter, more):
     assert adapted.notes == ()
     assert adapted.score(ASKED)[0].probabilities != plain.score(ASKED)[0].probabilities
     assert adapted.describe().weights_digest != plain.describe().weights_digest
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("more", [{}, {"modules_to_save": ["lm_head"]}])
+def test_an_adapter_is_merged_before_its_sum_is_rounded(base, adapter, more):
+    parts = opened(base, adapter(**more)).parts
+    before = {name: of.clone() for name, of in parts.model.state_dict().items()}
+    layer = parts.model.get_submodule(
+        "base_model.model.model.layers.0.self_attn.q_proj"
+    )
+    whole = layer.base_layer.weight + layer.get_delta_weight("default")
+    with rounded(parts, 8):
+        steps = 127 / whole.abs().amax(dim=-1, keepdim=True)
+        wanted = (whole * steps).round() / steps
+        assert torch.allclose(layer.base_layer.weight, wanted, atol=1e-6)
+    after = parts.model.state_dict()
+    assert all(torch.equal(of, after[name]) for name, of in before.items())
+    assert not layer.merged
 
 
 @pytest.mark.filterwarnings("ignore")
