@@ -368,6 +368,7 @@ def run_notes(run: Run, *, brief: bool = False) -> Iterator[str]:
         done, total = sum(of.asked for of in looks), sum(of.facts for of in looks)
         yield f"asked until decided: {done} of {count(total, 'fact')}"
     yield from _unsupported(run)
+    yield from _languages(run)
     yield from _asked_otherwise(run)
     yield from _unread(run)
 
@@ -391,6 +392,23 @@ def _unsupported(run: Run) -> Iterator[str]:
             f"({cases[0]}{more}): its answers were judged by the rules for English; known are "
             f"{', '.join(LANGUAGES)}"
         )
+
+
+def _languages(run: Run) -> Iterator[str]:
+    """Yield how much was right in each language of parallel facts, and how much of it in the others."""
+    for case in run.cases:
+        parts = []
+        for name in dict.fromkeys(of.first for of in case.languages):
+            own = [of for of in case.languages if of.first == name]
+            asked, right, both = (
+                sum(getattr(of, what) for of in own)
+                for what in ("facts", "right", "both")
+            )
+            again = number(both / right) if right else "none"
+            parts.append(f"{name} {number(right / asked if asked else None)} ({again})")
+        if parts:
+            told = "right by language, and in brackets of these right in another"
+            yield f"{told}: {', '.join(parts)}"
 
 
 def _asked_otherwise(run: Run) -> Iterator[str]:

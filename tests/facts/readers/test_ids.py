@@ -29,6 +29,7 @@ SILENT = {
     "old": "Lima",
     "needs": (("Which sea?", ("Pacific",)),),
     "any_wording": True,
+    "parallel": "P36:PE",
 }
 
 
