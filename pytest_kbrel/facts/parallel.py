@@ -78,12 +78,14 @@ class Language:
             self._name(of["object"], answer),
         )
         short = self._unit(name, asked) if relation == "P38" else name
+        # Zones keep older names: Kiev for Kyiv.
+        others = [name, self._zone(answer)] if "/" in answer else [name]
         return self._fact(
             relation,
             subject,
             subject=asked,
             object=short,
-            aliases=() if short == name else (name,),
+            aliases=tuple(other for other in others if other not in (short, "")),
             popularity=float(popularity),
             source="CLDR",
             licence="Unicode-3.0",
@@ -110,8 +112,10 @@ class Language:
         if kind != "time_zones":
             return str(name)
         # Where the city is called as the zone is, CLDR has nothing.
-        own = code.rpartition("/")[2].replace("_", " ") if self.own["latin"] else ""
-        return str(dict(name or ()).get("city", own))
+        return str(dict(name or ()).get("city", self._zone(code)))
+
+    def _zone(self, code: str) -> str:
+        return code.rpartition("/")[2].replace("_", " ") if self.own["latin"] else ""
 
     def _unit(self, currency: str, country: str) -> str:
         """Return a currency without the country that it names: "Lek" of "Albanian Lek"."""
