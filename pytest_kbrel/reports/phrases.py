@@ -395,20 +395,12 @@ def _unsupported(run: Run) -> Iterator[str]:
 
 
 def _languages(run: Run) -> Iterator[str]:
-    """Yield how much was right in each language of parallel facts, and how much of it in the others."""
+    """Yield how much was right in each language of parallel facts."""
     for case in run.cases:
-        parts = []
-        for name in dict.fromkeys(of.first for of in case.languages):
-            own = [of for of in case.languages if of.first == name]
-            asked, right, both = (
-                sum(getattr(of, what) for of in own)
-                for what in ("facts", "right", "both")
-            )
-            again = number(both / right) if right else "none"
-            parts.append(f"{name} {number(right / asked if asked else None)} ({again})")
-        if parts:
-            told = "right by language, and in brackets of these right in another"
-            yield f"{told}: {', '.join(parts)}"
+        shares = {of.first: of.right / of.facts for of in case.languages if of.facts}
+        if shares:
+            parts = (f"{name} {number(share)}" for name, share in shares.items())
+            yield f"right by language: {', '.join(parts)}"
 
 
 def _asked_otherwise(run: Run) -> Iterator[str]:

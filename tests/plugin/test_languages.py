@@ -114,7 +114,7 @@ def test_what_is_known_in_one_language_and_in_another(
     folder = pytester.path / "kbrel-report"
     for name in ("summary.md", "report.html"):
         text = (folder / name).read_text("utf-8")
-        assert "de 0.500 (1.000), en 0.750 (0.667)" in text
+        assert "right by language: de 0.500, en 0.750" in text
         assert "the questions in de were not checked by a native speaker" in text
 
     three = "--kb-model=scripted/three.jsonl"

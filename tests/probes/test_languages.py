@@ -27,9 +27,11 @@ def test_nothing_of_a_prompt_is_in_english(language: str) -> None:
     examples, _ = prompts.shots_in_language(language)
     for settings in (HeadToTailSettings, ReliabilitySettings):
         for prompt in ("few-shot", "zero-shot", "chat"):
-            asked = question_request(settings(prompt=prompt), "?", examples, language)
+            made = settings(prompt=prompt, instructions=language)
+            asked = question_request(made, "?", examples)
             assert not any(one in f"{asked.system}{asked.prompt}" for one in sentences)
-    chosen = choice_request(ReliabilitySettings(), "?", ["Lima", "Quito"], language)
+    made = ReliabilitySettings(instructions=language)
+    chosen = choice_request(made, "?", ["Lima", "Quito"])
     assert not any(one in chosen.prompt for one in sentences)
 
 
