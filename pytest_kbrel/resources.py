@@ -27,7 +27,12 @@ def baselines() -> Path:
 
 def schema(of: str) -> str:
     """Return the JSON Schema of suite files (``suite``) or of ``report.json`` (``report``)."""
-    return (_PACKAGE / _SCHEMAS[of]).read_text(encoding="utf-8")
+    return read_text(_SCHEMAS[of])
+
+
+def read_text(file: str) -> str:
+    """Return the text of a file of the package."""
+    return (_PACKAGE / file).read_text(encoding="utf-8")
 
 
 @functools.cache
@@ -35,18 +40,18 @@ def read_yaml(file: str) -> Any:
     """Return a YAML file of the package."""
     import yaml
 
-    return yaml.safe_load((_PACKAGE / file).read_text(encoding="utf-8"))
+    return yaml.safe_load(read_text(file))
 
 
 def tsv_rows(file: str) -> list[list[str]]:
     """Return the cells of a table of tabs in the package, without the lines that begin with ``#``."""
-    lines = (_PACKAGE / file).read_text(encoding="utf-8").splitlines()
+    lines = read_text(file).splitlines()
     return [line.split("\t") for line in lines if not line.startswith("#")]
 
 
 def workflow() -> str:
     """Return the workflow of GitHub that gates pull requests of a project."""
-    return (_PACKAGE / "cli/workflow.yml").read_text(encoding="utf-8")
+    return read_text("cli/workflow.yml")
 
 
 def _folder(name: str) -> Path:

@@ -106,7 +106,7 @@ def _candidates(states: list[str], left_out: list[str]) -> Iterator[Row]:
 
 def is_fit(fact: Fact) -> bool:
     """Return True if subject and answer have names that can stand in a question, in their own script."""
-    texts = (fact.subject, *fact.accepted)
+    texts = (fact.subject, fact.object or "", *fact.aliases[:1])
     own = read_yaml("facts/languages.yaml")["languages"][fact.language]
     is_foreign = not own["latin"] and _LATIN.search(" ".join(texts))
     return all(texts) and not (is_foreign or any(map(_UNFIT.search, texts)))

@@ -12,10 +12,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.facts.files import fact_line, relations_text
+from pytest_kbrel.facts.files import fact_line
 from pytest_kbrel.outputs import write_text
-from pytest_kbrel.records import BUCKETS, Fact, Relation
-from pytest_kbrel.resources import read_yaml, tsv_rows
+from pytest_kbrel.records import Fact
+from pytest_kbrel.resources import read_text, read_yaml, tsv_rows
+
+# Written as they are, but for babel's version.
+_FILES = ("relations.yaml", "languages.kb.yaml", "SOURCES.md")
 
 
 def build_languages(folder: Path, *, force: bool) -> dict[str, int]:
@@ -24,8 +27,7 @@ def build_languages(folder: Path, *, force: bool) -> dict[str, int]:
     A fact that one language has no name for is in none. ``OSError`` where a file is there, without ``force``.
     """
     rows = read_yaml("facts/languages.yaml")
-    codes = list(rows["languages"])
-    languages = [Language(code) for code in codes]
+    languages = [Language(code) for code in rows["languages"]]
     facts, counts = [], Counter[str]()
     for row in tsv_rows("facts/parallel.tsv"):
         worded = [one.fact(*row) for one in languages]
@@ -33,18 +35,11 @@ def build_languages(folder: Path, *, force: bool) -> dict[str, int]:
             facts += worded
             counts[row[0]] += 1
     facts += [fact for one in languages for fact in one.unseen()]
-    named = {
-        "buckets": ", ".join(f"{of}-{bucket}" for of in codes for bucket in BUCKETS),
-        "kinds": ", ".join(f"known-{of}, unseen-{of}" for of in codes),
-        "babel": metadata.version("babel"),
-        "unchecked": ", ".join(of.code for of in languages if not of.own["checked"]),
-    }
-    texts = {name: text.format_map(named) for name, text in rows["files"].items()}
-    relations = (of for one in languages for of in one.relations())
-    texts["relations.yaml"] = relations_text(relations)
+    texts = {name: read_text(f"facts/parallel_files/{name}") for name in _FILES}
     texts["facts.jsonl"] = "".join(map(fact_line, facts))
     for name, text in texts.items():
-        write_text(folder / name, text, force=force)
+        version = metadata.version("babel")
+        write_text(folder / name, text.replace("{babel}", version), force=force)
     return dict(counts)
 
 
@@ -58,18 +53,6 @@ class Language:
         self.code, self.locale = code, Locale(code)
         self.own = self.rows["languages"][code]
 
-    def relations(self) -> Iterator[Relation]:
-        """Yield the relations, each with the language as its domain."""
-        for name, of in self.rows["relations"].items():
-            yield Relation(
-                id=f"{name}.{self.code}",
-                label=f"{of['label']} ({self.code})",
-                domain=self.code,
-                answer_type=of["type"],
-                frames=tuple(self.own["frames"][name]),
-                checked=self.own["checked"],
-            )
-
     def fact(self, relation: str, subject: str, answer: str, popularity: str) -> Fact:
         """Return a fact about CLDR's codes in this language, with empty texts where it has no names."""
         of = self.rows["relations"][relation]
@@ -78,12 +61,14 @@ class Language:
             self._name(of["object"], answer),
         )
         short = self._unit(name, asked) if relation == "P38" else name
+        # Zones keep older names: Kiev for Kyiv.
+        others = [name, self._zone(answer)] if "/" in answer else [name]
         return self._fact(
             relation,
             subject,
             subject=asked,
             object=short,
-            aliases=() if short == name else (name,),
+            aliases=tuple(other for other in others if other not in (short, "")),
             popularity=float(popularity),
             source="CLDR",
             licence="Unicode-3.0",
@@ -93,10 +78,12 @@ class Language:
 
     def unseen(self) -> Iterator[Fact]:
         """Yield questions about invented countries."""
+        wordings = read_yaml("facts/parallel_files/relations.yaml")
         names = self.rows["invented"].get(self.code) or self.rows["invented"]["en"]
         for relation in ("P36", "P38", "P37"):
             for name in names.split(", "):
-                asked = self.own["frames"][relation][0].replace("[X]", name)
+                frame = wordings[f"{relation}.{self.code}"]["frames"][0]
+                asked = frame.replace("[X]", name)
                 yield self._fact(
                     relation, name, subject=name, object=None, question=asked
                 )
@@ -110,8 +97,10 @@ class Language:
         if kind != "time_zones":
             return str(name)
         # Where the city is called as the zone is, CLDR has nothing.
-        own = code.rpartition("/")[2].replace("_", " ") if self.own["latin"] else ""
-        return str(dict(name or ()).get("city", own))
+        return str(dict(name or ()).get("city", self._zone(code)))
+
+    def _zone(self, code: str) -> str:
+        return code.rpartition("/")[2].replace("_", " ") if self.own["latin"] else ""
 
     def _unit(self, currency: str, country: str) -> str:
         """Return a currency without the country that it names: "Lek" of "Albanian Lek"."""

@@ -40,7 +40,6 @@ from pytest_kbrel.probes.prompts import (
 )
 from pytest_kbrel.records import (
     ANSWER_CUE,
-    DEFAULT_LANGUAGE,
     Ask,
     Case,
     Digest,
@@ -261,12 +260,18 @@ def collect(
     return tuple(rows), tuple(errors)
 
 
-def template_of(settings: ProbeSettings, language: str = DEFAULT_LANGUAGE) -> Template:
-    """Return the text around a question in a language: the suite's, or the probe's own."""
+def language_of(settings: ProbeSettings) -> str:
+    """Return the language of the probe's own sentences; ``english`` where it has them in no other."""
+    return getattr(settings, "instructions", "english")
+
+
+def template_of(settings: ProbeSettings) -> Template:
+    """Return the text around each question of a probe: the suite's, or the probe's own."""
     probe = probe_of_settings(settings)
     own = OWN_TEXTS.get((probe.name, getattr(settings, "prompt", ""))) or OWN_TEXTS.get(
         (probe.name, ""), QA
     )
+    language = language_of(settings)
     text = settings.prompt_text or translated(own, language)
     return template(text, settings.answer_cue, translated(probe.cue, language))
 
@@ -277,10 +282,7 @@ def with_top_tokens(case: Case, request: GenerateRequest) -> GenerateRequest:
 
 
 def question_request(
-    settings: ProbeSettings,
-    question: str,
-    examples: Examples,
-    language: str = DEFAULT_LANGUAGE,
+    settings: ProbeSettings, question: str, examples: Examples
 ) -> GenerateRequest:
     """Return the request that asks a question behind (question, answer) examples, in text or as turns.
 
@@ -297,15 +299,14 @@ def question_request(
         return request_of(settings, cloze(question) if examples else question)
     if isinstance(settings, ExampleWording) and settings.prompt == "chat":
         instruction = CHAT_INSTRUCTIONS[probe_of_settings(settings).name]
-        return _chat_request(settings, translated(instruction, language), question)
-    return _behind(settings, template_of(settings, language), question, examples)
+        return _chat_request(settings, instruction, question)
+    return _behind(settings, template_of(settings), question, examples)
 
 
 def choice_request(
     settings: ReliabilitySettings | EditsSettings,
     question: str,
     options: Sequence[str],
-    language: str = DEFAULT_LANGUAGE,
 ) -> GenerateRequest:
     """Return the request that asks a multiple-choice question with lettered options.
 
@@ -313,8 +314,8 @@ def choice_request(
     """
     listed = lettered(options)
     if settings.prompt == "chat" and settings.choice_prompt is None:
-        instruction = translated(CHAT_CHOICE, language)
-        return _chat_request(settings, instruction, f"{question}\n{listed}")
+        return _chat_request(settings, CHAT_CHOICE, f"{question}\n{listed}")
+    language = settings.instructions
     own_cue = translated(ANSWER_CUE, language)
     choice = settings.choice_prompt or translated(CHOICE, language)
     text = template(choice, settings.answer_cue, own_cue)
@@ -340,7 +341,8 @@ def _behind(
 def _chat_request(
     settings: ProbeSettings, instruction: str, prompt: str
 ) -> GenerateRequest:
-    system = "\n\n".join(filter(None, (settings.system, instruction)))
+    own = translated(instruction, language_of(settings))
+    system = "\n\n".join(filter(None, (settings.system, own)))
     return dataclasses.replace(request_of(settings, prompt), system=system)
 
 

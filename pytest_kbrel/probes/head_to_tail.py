@@ -67,10 +67,9 @@ def run(case: Case) -> ProbeRun:
     settings = case.settings
     assert isinstance(settings, HeadToTailSettings)
     shots = dict(case.shots)
+    brief, _ = shots_in_language(settings.instructions)
 
     def examples(fact: Fact) -> Examples:
-        language = settings.spoken(fact)
-        brief, _ = shots_in_language(language)
         if settings.prompt == "few-shot":
             return brief
         if settings.prompt != "in-domain":
@@ -81,14 +80,13 @@ def run(case: Case) -> ProbeRun:
                 "allowed: shots in the case, or another prompt"
             )
         # The unanswerable example, and one of the question's own relation (section 3.5).
-        unsure = translated(UNSURE, language)
+        unsure = translated(UNSURE, settings.instructions)
         own = [(shot.question, shot.answer or unsure) for shot in shots[fact.id][:1]]
         return (brief[1], *own) if own else brief
 
     def ask(fact: Fact) -> Ask:
         question = question_of(case, fact)
-        language = settings.spoken(fact)
-        request = question_request(settings, question, examples(fact), language)
+        request = question_request(settings, question, examples(fact))
         answer = with_top_tokens(case, request)
         return Ask(fact_id=fact.id, role="answer", request=answer)
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 
 from pytest_kbrel.records import (
     ANSWER_CUE,
-    DEFAULT_LANGUAGE,
     Pairs,
     ProbeName,
     record,
@@ -221,7 +220,7 @@ SOLVED_CHOICES: SolvedChoices = tuple(
 
 
 @functools.cache
-def translated(text: str, language: str = DEFAULT_LANGUAGE) -> str:
+def translated(text: str, language: str) -> str:
     """Return a text with the probes' own sentences in a language, English ones where there are no others."""
     words = read_yaml("probes/languages.yaml").get(language, {"sentences": {}})
     for sentence, own in words["sentences"].items():

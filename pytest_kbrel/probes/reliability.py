@@ -11,7 +11,6 @@ nothing away (section 3.4).
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import random
 import re
@@ -37,6 +36,7 @@ from pytest_kbrel.probes.base import (
     draws_for,
     judged,
     judged_by_rules,
+    language_of,
     outcome_of,
     probability_values,
     question_of,
@@ -46,7 +46,6 @@ from pytest_kbrel.probes.base import (
 )
 from pytest_kbrel.probes.prompts import (
     UNSURE,
-    Template,
     shots_in_language,
     translated,
     wrong_answers,
@@ -168,8 +167,7 @@ class _Probe:
     def _questions(self, fact: Fact) -> Iterator[Ask]:
         shots = shots_of(self.case, fact)
         for lead, question, _ in self._asked(fact):
-            language = self.settings.spoken(fact)
-            request = question_request(self.settings, question, shots, language)
+            request = question_request(self.settings, question, shots)
             if not lead:
                 request = with_top_tokens(self.case, request)
             # Of unseen knowledge no answer is right, whatever the subject.
@@ -203,14 +201,13 @@ class _Probe:
         self.options[fact.id] = wrong
         draws = draws_for(self.case, fact)
         count = self.settings.choices
-        unsure = translated(UNSURE, self.settings.spoken(fact))
+        unsure = translated(UNSURE, self.settings.instructions)
         self.offered[fact.id] = option_lists(fact, answer, wrong, count, draws, unsure)
 
     def _choices(self, fact: Fact) -> Iterator[Ask]:
         for lead, question, lists in self._asked(fact):
             for number, options in enumerate(lists):
-                language = self.settings.spoken(fact)
-                request = choice_request(self.settings, question, options, language)
+                request = choice_request(self.settings, question, options)
                 role = f"{lead}choice:{number}"
                 yield Ask(fact_id=fact.id, role=role, request=request)
 
@@ -409,40 +406,31 @@ def shots_in(case: Case, requests: Mapping[str, Request]) -> Case | None:
     """
     settings = case.settings
     assert isinstance(settings, ReliabilitySettings)
-
-    @functools.cache
-    def examples(language: str) -> tuple[Template, dict[str, Shot]]:
-        around = template_of(settings, language)
-        texts = {
-            around.example(*_shown([of], language)[0]): of for of in case.repository
-        }
-        # An example may be the beginning of another.
-        return around, dict(sorted(texts.items(), key=lambda of: (-len(of[0]), of[0])))
-
+    around = template_of(settings)
+    texts = {around.example(*_shown(case, [of])[0]): of for of in case.repository}
+    # An example may be the beginning of another.
+    longest_first = sorted(texts, key=lambda text: (-len(text), text))
     chosen = []
     for fact in case.facts:
         question, request = question_of(case, fact), requests.get(fact.id)
         if request is None:
             return None
-        language = settings.spoken(fact)
-        around, texts = examples(language)
         shots: list[Shot] = []
         turns = (around.answered(*turn) for turn in request.turns)
         rest = "".join([*turns, request.prompt]).removeprefix(around.lead)
-        while text := next(filter(rest.startswith, texts), ""):
+        while text := next(filter(rest.startswith, longest_first), ""):
             shots.append(texts[text])
             rest = rest.removeprefix(text)
         # A match is proven by making the request again.
-        shown = _shown(shots, language)
-        again = question_request(settings, question, shown, language)
+        again = question_request(settings, question, _shown(case, shots))
         if (request.turns, request.prompt) != (again.turns, again.prompt):
             return None
         chosen.append((fact.id, tuple(shots)))
     return dataclasses.replace(case, shots=tuple(chosen))
 
 
-def _shown(shots: Sequence[Shot], language: str) -> Pairs:
-    unsure = translated(UNSURE, language)
+def _shown(case: Case, shots: Sequence[Shot]) -> Pairs:
+    unsure = translated(UNSURE, language_of(case.settings))
     return tuple(
         (shot.question, unsure if shot.answer is None else shot.answer)
         for shot in shots
@@ -455,9 +443,8 @@ def shots_of(case: Case, fact: Fact) -> Pairs:
     Raises ``SuiteError`` when the case asks with examples and has none for the fact.
     """
     assert isinstance(case.settings, ReliabilitySettings)
-    language = case.settings.spoken(fact)
     if case.settings.prompt == "few-shot":
-        return shots_in_language(language)[0]
+        return shots_in_language(case.settings.instructions)[0]
     shots: tuple[Shot, ...] = next(
         (chosen for name, chosen in case.shots if name == fact.id), ()
     )
@@ -466,7 +453,7 @@ def shots_of(case: Case, fact: Fact) -> Pairs:
             f"{case.id}: prompt {case.settings.prompt!r} shows {sum(case.settings.shown)} examples, found "
             f"{len(shots)} for {fact.id!r}; allowed: that many in the case's shots"
         )
-    return _shown(shots, language)
+    return _shown(case, shots)
 
 
 def _nearest(case: Case, fact: Fact, ranked: Sequence[Shot]) -> tuple[Shot, ...]:

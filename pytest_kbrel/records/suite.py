@@ -322,18 +322,13 @@ class ExampleWording(Wording):
     Each fact is asked in so many ``wordings`` of its question, over which its outcome is averaged. Of the
     settings of ``prompt`` that each probe has, ``chat`` is the question alone under the instruction as system
     message, and ``auto`` one of two: see :meth:`for_model`. ``instructions`` are the probe's own sentences:
-    English ones, or those of the fact's language.
+    ``english``, or the language of the slice where a suite says ``translated``.
     """
 
     prompt: str = "auto"
     example_style: Literal["text", "turns"] = "text"
     wordings: int = 1
-    instructions: Literal["english", "translated"] = sparse("english")
-
-    def spoken(self, fact: Fact) -> str:
-        """Return the language in which a fact is asked."""
-        is_own = self.instructions == "translated"
-        return base_language(fact.language) if is_own else DEFAULT_LANGUAGE
+    instructions: str = sparse("english")
 
     def for_model(self, *, chat: bool) -> Self:
         """Return the settings with the ``prompt`` that ``auto`` stands for.

@@ -368,6 +368,7 @@ def run_notes(run: Run, *, brief: bool = False) -> Iterator[str]:
         done, total = sum(of.asked for of in looks), sum(of.facts for of in looks)
         yield f"asked until decided: {done} of {count(total, 'fact')}"
     yield from _unsupported(run)
+    yield from _languages(run)
     yield from _asked_otherwise(run)
     yield from _unread(run)
 
@@ -391,6 +392,15 @@ def _unsupported(run: Run) -> Iterator[str]:
             f"({cases[0]}{more}): its answers were judged by the rules for English; known are "
             f"{', '.join(LANGUAGES)}"
         )
+
+
+def _languages(run: Run) -> Iterator[str]:
+    """Yield how much was right in each language of parallel facts."""
+    for case in run.cases:
+        shares = {of.first: of.right / of.facts for of in case.languages if of.facts}
+        if shares:
+            parts = (f"{name} {number(share)}" for name, share in shares.items())
+            yield f"right by language: {', '.join(parts)}"
 
 
 def _asked_otherwise(run: Run) -> Iterator[str]:

@@ -153,10 +153,6 @@ def _case(
         if error.path is not None:
             raise
         raise part.node.error(f"slice {part.name!r}: {error}") from None
-    settings: ProbeSettings = from_wire(written.probe.settings, stated)
-    if isinstance(settings, ExampleWording):
-        wordings = _wordings(written, part, settings, world, facts)
-        settings = dataclasses.replace(settings, wordings=wordings)
     if shared.language:
         facts = tuple(
             fact
@@ -164,6 +160,13 @@ def _case(
             else dataclasses.replace(fact, language=shared.language)
             for fact in facts
         )
+    settings: ProbeSettings = from_wire(written.probe.settings, stated)
+    if isinstance(settings, ExampleWording):
+        wordings = _wordings(written, part, settings, world, facts)
+        settings = dataclasses.replace(settings, wordings=wordings)
+        if settings.instructions == "translated":
+            spoken = _language(part, facts)
+            settings = dataclasses.replace(settings, instructions=spoken)
     shots: tuple[tuple[str, tuple[Shot, ...]], ...] = ()
     if getattr(settings, "prompt", "") == "in-domain":
         shots = in_domain_examples(
@@ -204,6 +207,17 @@ def _case(
         cluster=cluster,
         dated=any(fact.former for fact in world.facts),
     )
+
+
+def _language(part: WrittenSlice, facts: Sequence[Fact]) -> str:
+    """Return the language of a slice; ``SuiteError`` where it has several."""
+    first, *others = sorted({base_language(fact.language) for fact in facts})
+    if others:
+        raise part.node.error(
+            f"slice {part.name!r}: 'instructions: translated' needs facts in one language, found: "
+            f"{', '.join([first, *others])}; allowed: slices by language, or no translation"
+        )
+    return first
 
 
 def _wordings(

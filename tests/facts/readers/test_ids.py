@@ -31,6 +31,7 @@ SILENT = {
     "old": "Lima",
     "needs": (("Which sea?", ("Pacific",)),),
     "any_wording": True,
+    "parallel": "P36:PE",
 }
 
 

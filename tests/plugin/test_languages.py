@@ -1,0 +1,158 @@
+"""Suites that compare what a model knows in several languages."""
+
+import json
+
+import pytest
+
+from tests.plugin.conftest import one_line
+
+SUITE = """\
+suite: mini
+facts: facts.jsonl
+head_to_tail:
+  prompt: zero-shot
+  instructions: translated
+overall:
+  gates:
+    consistency: {min: 0.8, max_drop: 0.05}
+    agreement: {min: 0.7}
+"""
+RELATIONS = """\
+P36.en:
+  label: capital
+  domain: en
+  frames: ["What is the capital of [X]?"]
+P36.de:
+  label: capital
+  domain: de
+  checked: false
+  frames: ["Wie heißt die Hauptstadt von [X]?"]
+"""
+# Country and capital in English and in German.
+NAMES = (
+    "France Paris Frankreich Paris",
+    "Spain Madrid Spanien Madrid",
+    "Austria Vienna Österreich Wien",
+    "Greece Athens Griechenland Athen",
+    "Denmark Copenhagen Dänemark Kopenhagen",
+    "Egypt Cairo Ägypten Kairo",
+    "Poland Warsaw Polen Warschau",
+    "Russia Moscow Russland Moskau",
+    "Portugal Lisbon Portugal Lissabon",
+    "Italy Rome Italien Rom",
+    "Belgium Brussels Belgien Brüssel",
+    "Romania Bucharest Rumänien Bukarest",
+)
+
+
+def facts(**more):
+    lines = []
+    for number, names in enumerate(NAMES, 1):
+        country, capital, *other = names.split()
+        for language, subject, obj in (("en", country, capital), ("de", *other)):
+            lines.append(
+                {
+                    "id": f"{language}{number}",
+                    "relation": "P36.en" if language == "en" else "P36.de",
+                    "subject": subject,
+                    "object": obj,
+                    "popularity": number,
+                    "language": language,
+                    "parallel": f"capital:{number}",
+                    **more,
+                }
+            )
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def script(german):
+    """Return a model that names the first nine capitals in English, and so many in German.
+
+    Of the others it says that they are Vienna, or in German that it does not know the last three of them.
+    """
+    rules = []
+    for number, names in enumerate(NAMES):
+        country, capital, land, stadt = names.split()
+        wrong = "unsicher" if number in range(6, 9) else "Es ist Wien."
+        answers = (
+            (rf"Question: .*{country}\?", capital if number < 9 else "It is Vienna."),
+            (rf"Frage: .*{land}\?", stadt if number < german else wrong),
+        )
+        rules += [{"pattern": of, "text": text} for of, text in answers]
+    rules.append({"default": {"text": "unsure"}})
+    return "".join(json.dumps(rule) + "\n" for rule in rules)
+
+
+@pytest.fixture
+def suite(pytester, mini_suite):
+    def write(text=SUITE, of=None):
+        path = mini_suite(text, of or facts())
+        (path.parent / "relations.yaml").write_text(RELATIONS, "utf-8")
+        for name, german in (("six", 6), ("three", 3)):
+            (pytester.path / f"{name}.jsonl").write_text(script(german), "utf-8")
+
+    return write
+
+
+def test_what_is_known_in_one_language_and_in_another(
+    pytester, suite, cases, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "300")
+    suite()
+    six = "--kb-model=scripted/six.jsonl"
+    result = pytester.runpytest("suites", six, "--kb-baseline-update=prod")
+
+    assert result.ret == 0
+    case = cases()["pooled[overall]"]
+    # Right are nine in English, six of them in German as well; three others are Vienna in both.
+    assert case["metrics"]["consistency"]["value"] == pytest.approx((6 / 9 + 1) / 2)
+    assert case["metrics"]["agreement"]["value"] == pytest.approx(9 / 12)
+    assert case["languages"][0] == {
+        **{"first": "de", "second": "en", "facts": 12},
+        **{"right": 6, "both": 6, "said": 12, "same": 9},
+    }
+    folder = pytester.path / "kbrel-report"
+    for name in ("summary.md", "report.html"):
+        text = (folder / name).read_text("utf-8")
+        assert "right by language: de 0.500, en 0.750" in text
+        assert "the questions in de were not checked by a native speaker" in text
+
+    three = "--kb-model=scripted/three.jsonl"
+    result = pytester.runpytest("suites", three, "--kb-baseline=prod")
+
+    assert result.ret == 1
+    case = cases()["pooled[overall]"]
+    drop = (3 / 9 + 1) / 2 - (6 / 9 + 1) / 2
+    assert case["metrics"]["consistency"]["delta"] == pytest.approx(drop)
+    verdicts = {(of["metric"], of["rule"]): of["verdict"] for of in case["gates"]}
+    assert verdicts["consistency", "min"] == "fail"
+    assert verdicts["consistency", "max_drop"] == "inconclusive"
+
+
+def test_the_same_facts_are_drawn_in_each_language(pytester, suite, cases):
+    suite()
+    pytester.runpytest("suites", "--kb-model=scripted/six.jsonl", "--kb-limit=2")
+    pairs = cases()["pooled[overall]"]["languages"]
+    asked = [case["n"] for name, case in cases().items() if "[en-" in name]
+    assert pairs[0]["facts"] == sum(asked) < 12
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            "".join(facts().splitlines(keepends=True)[::2]),
+            "consistency needs facts with 'parallel' in two languages, found: en; allowed: such facts, or no gate",
+        ),
+        (
+            facts(parallel="one"),
+            "found 'one' as 'parallel' of 'en11' and 'en12', both in 'en'; allowed: one fact of that name in a "
+            "language",
+        ),
+    ],
+    ids=["one language", "one name"],
+)
+def test_facts_that_cannot_be_compared_are_an_error(pytester, suite, given, message):
+    suite(of=given)
+    result = pytester.runpytest("suites", "--kb-model=scripted/six.jsonl")
+    assert message in one_line(result)
