@@ -75,8 +75,11 @@ def command(
     def decorated(run: Run) -> Run:
         def add(commands: Commands) -> None:
             if parent:
-                above = commands.add_parser(parent[0], help=parent[1])
-                commands = above.add_subparsers(required=True, metavar="WHAT")
+                above = commands.choices.get(parent[0])
+                above = above or commands.add_parser(parent[0], help=parent[1])
+                below = above.get_default("below")
+                commands = below or above.add_subparsers(required=True, metavar="WHAT")
+                above.set_defaults(below=commands)
             parser = commands.add_parser(name, help=about, **more)
             parser.set_defaults(run=run)
             groups: dict[str, Any] = {"": parser}

@@ -16,12 +16,14 @@ Judgement = Literal[
 ]  # fmt: skip
 AnswerType = Literal["number", "person", "time", "location", "other"]
 Bucket = Literal["head", "torso", "tail"]
+Worth = Literal["good", "fair", "weak"]
 # Cases with these verdicts have no figures.
 UNMEASURED: tuple[Judgement, ...] = ("invalid", "not run")
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 RULES: tuple[Rule, ...] = get_args(Rule)
 ANSWER_TYPES: tuple[AnswerType, ...] = get_args(AnswerType)
 BUCKETS: tuple[Bucket, ...] = get_args(Bucket)
+WORTHS: tuple[Worth, ...] = get_args(Worth)
 # The kinds of uninformative answers: Reliable KB, section 3.3. The kind is the rule of the verdict.
 UNINFORMATIVE = ("repetition", "none", "unsure")
 # The languages that the judge has rules for; facts that state none are in English.
@@ -68,7 +70,8 @@ class Relation:
     of [X] is"), behind which MONITOR scores the object; empty where it scores it behind
     the question. ``id`` is a Wikidata property id where there is one. ``answer_type``
     is that of its objects, empty where it is not known. ``popularity`` is the
-    predicate's own, such as the number of triples with it.
+    predicate's own, such as the number of triples with it. ``proxy`` is what stands for the popularity of
+    its subjects, ``worth`` how well that agrees with real page views; both are empty where nobody said.
     """
 
     id: str
@@ -79,6 +82,8 @@ class Relation:
     answer_type: Literal["", AnswerType] = ""
     popularity: float | None = None
     lead: str = ""
+    proxy: str = sparse("")
+    worth: Literal["", Worth] = sparse("")
 
     @property
     def shown_label(self) -> str:
