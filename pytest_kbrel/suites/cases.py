@@ -32,6 +32,7 @@ from pytest_kbrel.records import (
     MonitorSettings,
     Pairs,
     ProbeSettings,
+    Relation,
     ReliabilitySettings,
     Shot,
     base_language,
@@ -181,13 +182,14 @@ def _case(
         controls = controls_of(facts, pool if is_asked else None, world, part)
         repository = example_repository(written, sampled, world, settings)
     used = {fact.relation for fact in facts}
+    relations = tuple(of for name, of in world.relations.items() if name in used)
     return Case(
         id=f"{written.probe.name}[{part.name}]",
         suite=shared.suite,
         probe=written.probe.name,
         slice=part.name,
         facts=facts,
-        relations=tuple(of for name, of in world.relations.items() if name in used),
+        relations=relations,
         settings=settings,
         gates=()
         if part.gates is None
@@ -203,7 +205,7 @@ def _case(
         shots=shots,
         controls=controls,
         alike=alike,
-        notes=_notes(len(facts), alike, shots),
+        notes=_notes(len(facts), alike, shots) + _proxies(written, relations),
         cluster=cluster,
         dated=any(fact.former for fact in world.facts),
     )
@@ -259,6 +261,18 @@ def _notes(
             "examples of 'few-shot' are shown"
         )
     return tuple(notes)
+
+
+def _proxies(written: WrittenProbe, relations: Sequence[Relation]) -> tuple[str, ...]:
+    """Return a note that names what stands for the popularity by which a case was chosen."""
+    named: dict[str, list[str]] = {}
+    for one in relations:
+        if one.proxy:
+            named.setdefault(f"{one.proxy} ({one.worth})", []).append(one.id)
+    if written.probe.slicing != "bucket" or not named:
+        return ()
+    listed = "; ".join(f"{name}: {', '.join(ids)}" for name, ids in named.items())
+    return (f"buckets by proxies of popularity: {listed}",)
 
 
 def _contexts(
@@ -357,6 +371,15 @@ def _has_overall(written: WrittenProbe, cases: Sequence[Case], setting: str) -> 
                 f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
             )
             message += "; allowed: such a slice, or no gate"
+            raise SuiteError(message, written.entry.path, gate.line)
+        weak = {
+            one.id for case in cases for one in case.relations if one.worth == "weak"
+        }
+        if gate.metric == "gap" and weak:
+            message = f"gap over popularities that are weak proxies, found: {', '.join(sorted(weak))}"
+            message += (
+                "; allowed: slices without them, page views as popularity, or no gate"
+            )
             raise SuiteError(message, written.entry.path, gate.line)
     several = len(cases) > 1 and len(probe.overall_metrics) > 0
     return several or bool(written.overall_gates)

