@@ -50,28 +50,7 @@ _SETTINGS = {
 
 def made_options(**more: Any) -> Settings:
     """Return the settings of a run that was given only those in ``more``."""
-    result: dict[str, Any] = {
-        **{
-            "model": "reference",
-            "model_args": "",
-            "device": "auto",
-            "dtype": "auto",
-            "batch_size": "auto",
-        },
-        **{
-            "apply_chat_template": False,
-            "judge": "rules",
-            "judge_args": "",
-            "baseline": "",
-        },
-        **{
-            "baseline_update": None,
-            "inconclusive": "warn",
-            "limit": None,
-            "seed": None,
-        },
-        **{"output_path": Path("out"), "use_cache": None, "run": "0123"},
-    }
+    result = {"model": "reference", "output_path": Path("out"), "run": "0123"}
     return with_specs(Settings(**(result | more)))
 
 

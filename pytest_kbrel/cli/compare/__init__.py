@@ -15,7 +15,6 @@ from pytest_kbrel.cli.arguments import (
     switch,
 )
 
-_PAGE, _TREND = Path("kbrel-compare.html"), Path("kbrel-trend.html")
 _LIST: dict[str, Any] = {"action": "append", "default": []}
 
 
@@ -23,6 +22,17 @@ def _foreign(name: str, about: str, metavar: str, **how: Any) -> Argument:
     dest = name.removeprefix("--").replace("-", "_")
     how = {"metavar": metavar, "dest": dest, **how}
     return argument(name, about, group="runs of other tools", **how)
+
+
+def _page(name: str, behind: str, note: str = "") -> Argument:
+    return argument(
+        "--html",
+        f"write a page for the browser to FILE as well; without FILE, behind the {behind}, to {name}{note}",
+        Path,
+        nargs="?",
+        const=Path(name),
+        metavar="FILE",
+    )
 
 
 FOREIGN = (
@@ -112,15 +122,7 @@ FOREIGN = (
         const=STDOUT,
         metavar="FILE",
     ),
-    argument(
-        "--html",
-        f"write a page for the browser to FILE as well; without FILE, behind the models, to {_PAGE}; "
-        "runs of other tools have no page",
-        Path,
-        nargs="?",
-        const=_PAGE,
-        metavar="FILE",
-    ),
+    _page("kbrel-compare.html", "models", "; runs of other tools have no page"),
     switch(
         "-v --verbose",
         "print all figures, correlations and facts of recorded runs, not one screen",
@@ -145,14 +147,7 @@ def _run(options: Options) -> int:
         metavar="RUN",
         nargs="+",
     ),
-    argument(
-        "--html",
-        f"write a page with plots to FILE as well; without FILE, behind the runs, to {_TREND}",
-        Path,
-        nargs="?",
-        const=_TREND,
-        metavar="FILE",
-    ),
+    _page("kbrel-trend.html", "runs"),
     FORCE,
 )
 def _trend(options: Options) -> int:

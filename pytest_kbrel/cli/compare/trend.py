@@ -96,8 +96,8 @@ def trends_of(sides: Sequence[Side]) -> list[Trend]:
     trends, compared = [], len({row.name for row, _, _ in figures})
     for row, whole, change in figures:
         name, cases = change.name, row.results
-        verdicts = [_verdicts(of, name) for of in cases[len(sides) :]]
-        failed = [at for at, of in enumerate(verdicts[:-1], 2) if "fail" in of]
+        verdicts = [_verdicts(of, name) for of in cases[len(sides) : -1]]
+        failed = [at for at, of in enumerate(verdicts, 2) if "fail" in of]
         steps = "no step's gate failed" if any(verdicts) else "no gate compares it"
         if failed:
             steps = f"its gate failed at run {', '.join(map(str, failed))}"

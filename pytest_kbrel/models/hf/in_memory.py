@@ -12,7 +12,7 @@ from pytest_kbrel.models.checkpoint.endings import greedy_settings
 from pytest_kbrel.models.checkpoint.files import FileRecord
 from pytest_kbrel.models.checkpoint.model import LoadedCheckpoint
 from pytest_kbrel.models.checkpoint.spec import ModelSpec
-from pytest_kbrel.models.hf.devices import describe_devices, measure_budget
+from pytest_kbrel.models.hf.devices import measure_budget
 from pytest_kbrel.models.hf.loading import max_length_of
 from pytest_kbrel.models.hf.model import HfModel
 from pytest_kbrel.models.tokens import PromptEncoder
@@ -76,7 +76,7 @@ def model_in_memory(model: Any, tokenizer: Any, *, chat_template: bool) -> HfMod
             weights_digest="",
             tokenizer_digest="",
             dtype=str(model.dtype).removeprefix("torch."),
-            device=describe_devices(model),
+            device=str(model.device),
             chat_template=chat_template,
         ),
         files=FileRecord(()),
