@@ -77,7 +77,7 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 
 def _failing(options: Options, first: Path, path: Path) -> list[str]:
-    """Run the suite on a checkpoint and return the gates that fail."""
+    """Run the suite on a checkpoint and return the gates that fail, with their verdicts."""
     from pytest_kbrel.catalogue.verdicts import failing
     from pytest_kbrel.cli.compare.recorded import pair_recorded, read_sides
     from pytest_kbrel.session.outcomes import recorded_run
@@ -106,4 +106,4 @@ def _failing(options: Options, first: Path, path: Path) -> list[str]:
         allowed = ", ".join(judged) or "a suite with gates"
         raise KbrelError(f"--gate: found {', '.join(wanted)}; allowed: {allowed}")
     fails = failing(compared=bool(run.baseline))
-    return [name for name in wanted if judged[name] in fails]
+    return [f"{name} {judged[name]}" for name in wanted if judged[name] in fails]

@@ -155,7 +155,7 @@ def test_a_trend_needs_two_runs_with_a_common_case(
     )
     run(1, "b")
     pytester.mkdir("empty")
-    assert "no case is in both a, the first, and b, the last" in kbrel(
+    assert "no figure is in both a, the first, and b, the last" in kbrel(
         "trend", "a", "b"
     )
     assert "empty: found no run in it; allowed" in kbrel("trend", "a", "empty")
@@ -176,12 +176,12 @@ def test_bisecting_finds_the_first_that_fails(history, kbrel, capsys):
         "checkpoint-2500.jsonl is the first that fails, checkpoint-2000.jsonl the last that passes; "
         "5 of 10 were run"
     )
-    assert f"{TAIL}:accuracy" in told["steps"]["checkpoint-2500.jsonl"]
+    assert f"{TAIL}:accuracy fail" in told["steps"]["checkpoint-2500.jsonl"]
     assert main([*arguments, "--gate", f"{TAIL}:accuracy"]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert lines[:2] == [
         "checkpoint-500.jsonl: passes",
-        f"checkpoint-5000.jsonl: {TAIL}:accuracy",
+        f"checkpoint-5000.jsonl: {TAIL}:accuracy fail",
     ]
 
 

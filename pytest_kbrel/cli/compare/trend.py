@@ -91,7 +91,7 @@ def trends_of(sides: Sequence[Side]) -> list[Trend]:
     ]
     if not any(change.name for _, _, change in figures):
         raise KbrelError(
-            f"no case is in both {first.name}, the first, and {last.name}, the last; allowed: runs of one suite"
+            f"no figure is in both {first.name}, the first, and {last.name}, the last; allowed: runs of one suite"
         )
     trends, compared = [], len({row.name for row, _, _ in figures})
     for row, whole, change in figures:
