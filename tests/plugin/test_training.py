@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from accelerate import DistributedType
 
 from pytest_kbrel.errors import KbrelError, SuiteError
 from pytest_kbrel.training import KbrelCallback
@@ -129,6 +130,16 @@ def test_only_process_zero_asks(mini_suite):
     state = SimpleNamespace(global_step=1, is_world_process_zero=False)
     # There is no model here that could be asked.
     callback.on_step_end(None, state, None, model=None, processing_class=None)
+
+
+def test_a_model_that_is_split_over_processes_is_refused(mini_suite):
+    callback = KbrelCallback(mini_suite(SUITE), every=1, strict=True)
+    kind = DistributedType.FSDP
+    args = SimpleNamespace(distributed_state=SimpleNamespace(distributed_type=kind))
+    state = SimpleNamespace(global_step=1, is_world_process_zero=True)
+    control = SimpleNamespace(should_log=False)
+    with pytest.raises(KbrelError, match=r"split over processes \(FSDP\); allowed"):
+        callback.on_step_end(args, state, control, model=None, processing_class=None)
 
 
 def test_wrong_arguments_are_errors_before_the_training(mini_suite):
