@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import enum
 import json
 import math
@@ -13,6 +14,7 @@ from pytest_kbrel.records import (
     Exchange,
     Fact,
     Failed,
+    Former,
     Generated,
     GenerateRequest,
     MetricValue,
@@ -169,3 +171,16 @@ def test_what_is_no_record_is_refused(wire):
 def test_unknown_keys_are_ignored_so_that_older_readers_read_newer_files():
     fact = Fact(id="a", relation="r", subject="s", object=None)
     assert from_wire(Fact, to_wire(fact) | {"new": 1}) == fact
+
+
+def test_all_that_is_right_on_a_day_is_accepted():
+    kuna = Former(object="kuna", aliases=("HRK",), valid_until="2023-01-14")
+    fact = Fact(id="hr", relation="P38", subject="Croatia", object="euro")
+    fact = dataclasses.replace(fact, valid_from="2023-01-01", former=(kuna,))
+    days = ("2022-12-31", "2023-01-14", "2023-01-15")
+    assert [fact.on(day).accepted for day in days] == [
+        ("kuna", "HRK"),
+        ("euro", "kuna", "HRK"),
+        ("euro",),
+    ]
+    assert [fact.on(day).outdated for day in days] == [(), (), ("kuna", "HRK")]
