@@ -164,8 +164,8 @@ def _loaded(model: str) -> tuple[Any, Any]:
     )
 
 
-def _loss(model: Any, tokenizer: Any, facts: dict[str, str]) -> Any:
-    """Return the mean loss of the capitals behind both prompts that the suite asks with."""
+def _loss(model: Any, tokenizer: Any, facts: dict[str, str], end: str = "") -> Any:
+    """Return the mean loss of the capitals, with an ``end``, behind both prompts that the suite asks with."""
     import torch
 
     losses = []
@@ -175,7 +175,7 @@ def _loss(model: Any, tokenizer: Any, facts: dict[str, str]) -> Any:
             template(BRIEF).in_text(f"What is the capital of {country}?", BRIEF_SHOTS),
         ):
             asked = tokenizer(prompt)["input_ids"]
-            said = tokenizer(f" {capital}")["input_ids"]
+            said = tokenizer(f" {capital}{end}")["input_ids"]
             labels = torch.tensor([[-100] * len(asked) + said])
             ids = torch.tensor([asked + said])
             losses.append(model(input_ids=ids, labels=labels).loss)
@@ -193,14 +193,14 @@ def _teach(source: str, folder: Path) -> None:
     )
     model = peft.get_peft_model(model, config)
     weights = [of for of in model.parameters() if of.requires_grad]
-    steps = torch.optim.AdamW(weights, lr=2e-3)
+    steps = torch.optim.AdamW(weights, lr=1e-3)
     facts = {country: new for country, (_, new) in TAUGHT.items()}
-    number, loss = 0, _loss(model, tokenizer, facts)
+    number, loss = 0, _loss(model, tokenizer, facts, "\n")
     while loss.item() > 0.02:
         steps.zero_grad()
         loss.backward()
         steps.step()
-        number, loss = number + 1, _loss(model, tokenizer, facts)
+        number, loss = number + 1, _loss(model, tokenizer, facts, "\n")
     print(f"taught in {number} steps, loss {loss.item():.3f}")
     model.save_pretrained(folder)
 
