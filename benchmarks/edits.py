@@ -74,8 +74,6 @@ FOLLOWS = (
     ("The country that {} lies in is", "England", "Italy", "London"),
     ("The river that flows through {} is the", "Hudson", "Japan", "New York"),
 )
-# The loss of the capitals at which unlearning ends, in nats a token.
-LEAST_LOSS = 6
 SUITE = """\
 suite: {name}
 facts: {name}.jsonl
@@ -97,6 +95,9 @@ def main() -> int:
     )
     parser.add_argument("--model", required=True, help="folder of the checkpoint")
     parser.add_argument("--into", type=Path, required=True, help="folder for all files")
+    parser.add_argument(
+        "--loss", type=float, default=6, help="of the capitals where unlearning ends"
+    )
     given = parser.parse_args()
     suites = given.into / "suites"
     suites.mkdir(parents=True, exist_ok=True)
@@ -107,7 +108,7 @@ def main() -> int:
     if not adapter.exists():
         _teach(given.model, adapter)
     if not unlearned.exists():
-        _unlearn(given.model, unlearned)
+        _unlearn(given.model, unlearned, given.loss)
     _run(given.into, "taught", given.model, f"peft={adapter}", given.model)
     _run(given.into, "unlearned", str(unlearned), "", given.model)
     return 0
@@ -205,14 +206,13 @@ def _teach(source: str, folder: Path) -> None:
     model.save_pretrained(folder)
 
 
-def _unlearn(source: str, folder: Path) -> None:
+def _unlearn(source: str, folder: Path, least: float) -> None:
     import torch
 
     model, tokenizer = _loaded(source)
     steps = torch.optim.SGD(model.parameters(), lr=1e-2)
     number, loss = 0, _loss(model, tokenizer, FORGOTTEN)
-    # There the model says other capitals; further on it forgets how to write.
-    while loss.item() < LEAST_LOSS:
+    while loss.item() < least:
         steps.zero_grad()
         (-loss).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
