@@ -74,8 +74,6 @@ FOLLOWS = (
     ("The country that {} lies in is", "England", "Italy", "London"),
     ("The river that flows through {} is the", "Hudson", "Japan", "New York"),
 )
-# The loss of the capitals at which unlearning ends, in nats a token.
-LEAST_LOSS = 6
 SUITE = """\
 suite: {name}
 facts: {name}.jsonl
@@ -97,6 +95,9 @@ def main() -> int:
     )
     parser.add_argument("--model", required=True, help="folder of the checkpoint")
     parser.add_argument("--into", type=Path, required=True, help="folder for all files")
+    parser.add_argument(
+        "--loss", type=float, default=6, help="of the capitals where unlearning ends"
+    )
     given = parser.parse_args()
     suites = given.into / "suites"
     suites.mkdir(parents=True, exist_ok=True)
@@ -107,7 +108,7 @@ def main() -> int:
     if not adapter.exists():
         _teach(given.model, adapter)
     if not unlearned.exists():
-        _unlearn(given.model, unlearned)
+        _unlearn(given.model, unlearned, given.loss)
     _run(given.into, "taught", given.model, f"peft={adapter}", given.model)
     _run(given.into, "unlearned", str(unlearned), "", given.model)
     return 0
@@ -164,8 +165,8 @@ def _loaded(model: str) -> tuple[Any, Any]:
     )
 
 
-def _loss(model: Any, tokenizer: Any, facts: dict[str, str]) -> Any:
-    """Return the mean loss of the capitals behind both prompts that the suite asks with."""
+def _loss(model: Any, tokenizer: Any, facts: dict[str, str], end: str = "") -> Any:
+    """Return the mean loss of the capitals, with an ``end``, behind both prompts that the suite asks with."""
     import torch
 
     losses = []
@@ -175,7 +176,7 @@ def _loss(model: Any, tokenizer: Any, facts: dict[str, str]) -> Any:
             template(BRIEF).in_text(f"What is the capital of {country}?", BRIEF_SHOTS),
         ):
             asked = tokenizer(prompt)["input_ids"]
-            said = tokenizer(f" {capital}")["input_ids"]
+            said = tokenizer(f" {capital}{end}")["input_ids"]
             labels = torch.tensor([[-100] * len(asked) + said])
             ids = torch.tensor([asked + said])
             losses.append(model(input_ids=ids, labels=labels).loss)
@@ -193,26 +194,25 @@ def _teach(source: str, folder: Path) -> None:
     )
     model = peft.get_peft_model(model, config)
     weights = [of for of in model.parameters() if of.requires_grad]
-    steps = torch.optim.AdamW(weights, lr=2e-3)
+    steps = torch.optim.AdamW(weights, lr=1e-3)
     facts = {country: new for country, (_, new) in TAUGHT.items()}
-    number, loss = 0, _loss(model, tokenizer, facts)
+    number, loss = 0, _loss(model, tokenizer, facts, "\n")
     while loss.item() > 0.02:
         steps.zero_grad()
         loss.backward()
         steps.step()
-        number, loss = number + 1, _loss(model, tokenizer, facts)
+        number, loss = number + 1, _loss(model, tokenizer, facts, "\n")
     print(f"taught in {number} steps, loss {loss.item():.3f}")
     model.save_pretrained(folder)
 
 
-def _unlearn(source: str, folder: Path) -> None:
+def _unlearn(source: str, folder: Path, least: float) -> None:
     import torch
 
     model, tokenizer = _loaded(source)
     steps = torch.optim.SGD(model.parameters(), lr=1e-2)
     number, loss = 0, _loss(model, tokenizer, FORGOTTEN)
-    # There the model says other capitals; further on it forgets how to write.
-    while loss.item() < LEAST_LOSS:
+    while loss.item() < least:
         steps.zero_grad()
         (-loss).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -133,6 +133,11 @@ def test_each_part_of_what_is_asked_makes_another_key(request_, changes):
     assert set(changes) == set(type(request_).__dataclass_fields__)
 
 
+def test_each_rounding_has_a_key_of_its_own():
+    rounded = [replace(ASK, rounding=of) for of in ("", "int4", "int8")]
+    assert len({key_of("m", one) for one in rounded}) == 3
+
+
 CHAT = "{{ bos_token }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
 
 
