@@ -148,8 +148,8 @@ def test_the_same_facts_are_drawn_in_each_language(pytester, suite, cases):
         ),
         (
             {"of": facts(parallel="one")},
-            "found 'one' as 'parallel' of 'en11' and 'en12', both in 'en'; allowed: one fact of that name in a "
-            "language",
+            "facts.jsonl:3: fact 'en2' has the 'parallel' 'one' of 'en1', found both in 'en'; allowed: one fact "
+            "of that name in a language",
         ),
         (
             {"relations": RELATIONS.replace("domain: en", "domain: de")},
