@@ -19,6 +19,7 @@ from babel import Locale
 from babel.core import get_global
 
 from pytest_kbrel.facts import parallel
+from pytest_kbrel.facts.files import fact_line
 from pytest_kbrel.records import Fact
 from pytest_kbrel.resources import read_yaml
 
@@ -27,6 +28,7 @@ MOST_OF_A_SCRIPT = 40
 # The country with most speakers has so many times those of the next.
 CLEARLY = 2
 FILE = Path(parallel.__file__).with_suffix(".tsv")
+FOLDER = FILE.with_name("parallel_files")
 # Brackets, abbreviations, lists, and names of which CLDR says that they are two.
 _UNFIT = re.compile(r"[()\[\]（）,.\d/&]|о-в| - |’s")
 _LATIN = re.compile(r"[A-Za-z]")
@@ -145,14 +147,35 @@ def _balanced(facts: list[Row]) -> list[Row]:
     return [row for row in facts if row in kept]
 
 
-def text() -> str:
-    """Return the file that the package has."""
+def texts() -> dict[Path, str]:
+    """Return the files that the package has: the rows, and questions about invented countries."""
     lines = "".join("\t".join(row) + "\n" for row in rows())
-    return (
-        "# relation, CLDR's codes of subject and object, popularity (recipe/languages.py)\n"
-        + lines
-    )
+    head = "# relation, CLDR's codes of subject and object, popularity (recipe/languages.py)\n"
+    unseen = "".join(map(fact_line, _unseen()))
+    return {FILE: head + lines, FOLDER / "unseen.jsonl": unseen}
+
+
+def _unseen() -> Iterator[Fact]:
+    invented = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))[
+        "invented"
+    ]
+    for code in read_yaml("facts/languages.yaml")["languages"]:
+        names = invented.get(code, invented["en"]).split(", ")
+        for relation in (f"{name}.{code}" for name in ("P36", "P38", "P37")):
+            (frame, *_) = read_yaml("facts/parallel_files/relations.yaml")[relation][
+                "frames"
+            ]
+            for name in names:
+                yield Fact(
+                    id=f"{relation}:{name}",
+                    relation=relation,
+                    subject=name,
+                    object=None,
+                    question=frame.replace("[X]", name),
+                    language=code,
+                )
 
 
 if __name__ == "__main__":
-    FILE.write_text(text(), encoding="utf-8")
+    for path, text in texts().items():
+        path.write_text(text, encoding="utf-8")

@@ -7,7 +7,6 @@ What is asked are the rows of ``parallel.tsv``, which ``recipe/languages.py`` ch
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -34,9 +33,9 @@ def build_languages(folder: Path, *, force: bool) -> dict[str, int]:
         if all(fact.subject and fact.object for fact in worded):
             facts += worded
             counts[row[0]] += 1
-    facts += [fact for one in languages for fact in one.unseen()]
     texts = {name: read_text(f"facts/parallel_files/{name}") for name in _FILES}
-    texts["facts.jsonl"] = "".join(map(fact_line, facts))
+    unseen = read_text("facts/parallel_files/unseen.jsonl")
+    texts["facts.jsonl"] = "".join(map(fact_line, facts)) + unseen
     for name, text in texts.items():
         version = metadata.version("babel")
         write_text(folder / name, text.replace("{babel}", version), force=force)
@@ -63,9 +62,11 @@ class Language:
         short = self._unit(name, asked) if relation == "P38" else name
         # Zones keep older names: Kiev for Kyiv.
         others = [name, self._zone(answer)] if "/" in answer else [name]
-        return self._fact(
-            relation,
-            subject,
+        named = f"{relation}.{self.code}"
+        return Fact(
+            id=f"{named}:{subject}",
+            relation=named,
+            language=self.code,
             subject=asked,
             object=short,
             aliases=tuple(other for other in others if other not in (short, "")),
@@ -75,22 +76,6 @@ class Language:
             group=answer,
             parallel=f"{relation}:{subject}",
         )
-
-    def unseen(self) -> Iterator[Fact]:
-        """Yield questions about invented countries."""
-        wordings = read_yaml("facts/parallel_files/relations.yaml")
-        names = self.rows["invented"].get(self.code) or self.rows["invented"]["en"]
-        for relation in ("P36", "P38", "P37"):
-            for name in names.split(", "):
-                frame = wordings[f"{relation}.{self.code}"]["frames"][0]
-                asked = frame.replace("[X]", name)
-                yield self._fact(
-                    relation, name, subject=name, object=None, question=asked
-                )
-
-    def _fact(self, relation: str, key: str, **more: Any) -> Fact:
-        name = f"{relation}.{self.code}"
-        return Fact(id=f"{name}:{key}", relation=name, language=self.code, **more)
 
     def _name(self, kind: str, code: str) -> str:
         name = getattr(self.locale, kind).get(code, "")

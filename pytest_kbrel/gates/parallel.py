@@ -38,10 +38,9 @@ def parallel_table(facts: Sequence[Fact], tables: Sequence[Table]) -> Table:
 
     Its columns count what :class:`LanguagePair` says. Where several cases ask a fact, the first one counts.
     """
-    by_id, languages = {fact.id: fact for fact in facts}, set[str]()
+    by_id = {fact.id: fact for fact in facts}
     names: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for fact in facts:
-        languages.add(base_language(fact.language))
         for name in fact.accepted:
             names[read_words(name, fact.language).words].add(fact.parallel)
     answers: dict[str, dict[str, _Said]] = defaultdict(dict)
@@ -52,7 +51,8 @@ def parallel_table(facts: Sequence[Fact], tables: Sequence[Table]) -> Table:
             answers[of.parallel].setdefault(
                 base_language(of.language), _said(row, of, names)
             )
-    pairs = list(permutations(sorted(languages), 2))
+    languages = sorted({base_language(fact.language) for fact in facts})
+    pairs = list(permutations(languages, 2))
     return Table(
         columns=tuple(f"{a} {b} {kind}" for a, b in pairs for kind in _KINDS),
         rows=tuple(
@@ -86,8 +86,8 @@ def _said(row: Outcome, fact: Fact, names: Mapping[tuple[str, ...], set[str]]) -
         for start in range(len(words))
         for end in range(len(words), start, -1)
     )
-    first = next((of for of in spans if of in names and of != subject), ())
-    return _Said(right, row.label != "uninformative", names.get(first, set()))
+    named = (names[of] for of in spans if of in names and of != subject)
+    return _Said(right, row.label != "uninformative", next(named, set()))
 
 
 def parallel_figures(table: Table, member: int) -> tuple[Figure, ...]:

@@ -613,8 +613,8 @@ class Case:
 class AggregateCase:
     """A figure over several cases, decided when all of ``members`` (case ids) have run.
 
-    With the probe ``pooled`` it is over all cases of the suite, and ``facts`` are those of them that it
-    compares between languages. ``notes`` are as of a :class:`Case`.
+    With the probe ``pooled`` it is over all cases of the suite, and ``facts`` are those that it compares
+    between languages, asked or not. ``notes`` are as of a :class:`Case`.
     """
 
     id: str

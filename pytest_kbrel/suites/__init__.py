@@ -59,7 +59,7 @@ def load_suite(
         cases.check_gates(probe, own)
         made += own
         aggregates += cases.aggregate_cases(probe, own)
-    aggregates += cases.pooled_case(written, made)
+    aggregates += cases.pooled_case(written, made, world)
     waived, aggregated = with_waivers(
         written.waivers,
         made,

@@ -403,7 +403,7 @@ def _over(
 
 
 def pooled_case(
-    written: WrittenSuite, cases: Sequence[Case]
+    written: WrittenSuite, cases: Sequence[Case], world: World
 ) -> tuple[AggregateCase, ...]:
     """Make the case over all slices of all probes: with two or more of them, or with gates for it.
 
@@ -423,7 +423,7 @@ def pooled_case(
         )
     if not members or (len(members) < 2 and not written.overall_gates):
         return ()
-    facts = _parallel(written, members)
+    facts = _parallel(written, members, world)
     unchecked = {
         base_language(fact.language)
         for case in members
@@ -438,18 +438,26 @@ def pooled_case(
     return (dataclasses.replace(made, facts=facts, notes=notes if unchecked else ()),)
 
 
-def _parallel(written: WrittenSuite, cases: Sequence[Case]) -> tuple[Fact, ...]:
-    """Return the facts to compare between languages; ``SuiteError`` where a gate has none, or two are one."""
-    facts = {fact.id: fact for case in cases for fact in case.facts if fact.accepted}
+def _parallel(
+    written: WrittenSuite, cases: Sequence[Case], world: World
+) -> tuple[Fact, ...]:
+    """Return the facts to compare between the languages of cases, and others whose objects these may name.
+
+    Raises ``SuiteError`` where a gate has none, or two are one.
+    """
+    spoken = {base_language(fact.language) for case in cases for fact in case.facts}
     named: dict[tuple[str, str], Fact] = {}
-    for fact in facts.values():
-        key = base_language(fact.language), fact.parallel
-        if fact.parallel and named.setdefault(key, fact) is not fact:
-            raise SuiteError(
-                f"found {fact.parallel!r} as 'parallel' of {named[key].id!r} and {fact.id!r}, both in {key[0]!r}; "
-                "allowed: one fact of that name in a language",
-                written.root.path,
+    for fact in filter(lambda fact: fact.parallel, world.facts):
+        language = fact.language or written.language
+        key = base_language(language), fact.parallel
+        if key in named:
+            raise world.error(
+                fact,
+                f"has the 'parallel' {fact.parallel!r} of {named[key].id!r}, found both in {key[0]!r}; allowed: "
+                "one fact of that name in a language",
             )
+        if key[0] in spoken:
+            named[key] = dataclasses.replace(fact, language=language)
     languages = {language for language, _ in named}
     if len(languages) > 1:
         return tuple(named.values())

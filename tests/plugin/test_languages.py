@@ -85,9 +85,9 @@ def script(german):
 
 @pytest.fixture
 def suite(pytester, mini_suite):
-    def write(text=SUITE, of=None):
-        path = mini_suite(text, of or facts())
-        (path.parent / "relations.yaml").write_text(RELATIONS, "utf-8")
+    def write(of=None, relations=RELATIONS):
+        path = mini_suite(SUITE, of or facts())
+        (path.parent / "relations.yaml").write_text(relations, "utf-8")
         for name, german in (("six", 6), ("three", 3)):
             (pytester.path / f"{name}.jsonl").write_text(script(german), "utf-8")
 
@@ -116,6 +116,8 @@ def test_what_is_known_in_one_language_and_in_another(
         text = (folder / name).read_text("utf-8")
         assert "right by language: de 0.500, en 0.750" in text
         assert "the questions in de were not checked by a native speaker" in text
+    # Of what is right in German, all is in English; the page has a row a language.
+    assert '<th scope="row">de</th>' in text
 
     three = "--kb-model=scripted/three.jsonl"
     result = pytester.runpytest("suites", three, "--kb-baseline=prod")
@@ -138,21 +140,30 @@ def test_the_same_facts_are_drawn_in_each_language(pytester, suite, cases):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("changed", "message"),
     [
         (
-            "".join(facts().splitlines(keepends=True)[::2]),
+            {"of": "".join(facts().splitlines(keepends=True)[::2])},
             "consistency needs facts with 'parallel' in two languages, found: en; allowed: such facts, or no gate",
         ),
         (
-            facts(parallel="one"),
-            "found 'one' as 'parallel' of 'en11' and 'en12', both in 'en'; allowed: one fact of that name in a "
-            "language",
+            {"of": facts(parallel="one")},
+            "facts.jsonl:3: fact 'en2' has the 'parallel' 'one' of 'en1', found both in 'en'; allowed: one fact "
+            "of that name in a language",
+        ),
+        (
+            {"relations": RELATIONS.replace("domain: en", "domain: de")},
+            "slice 'de-head': 'instructions: translated' needs facts in one language, found: de, en; allowed: "
+            "slices by language, or no translation",
+        ),
+        (
+            {"relations": RELATIONS.replace("false", "nobody")},
+            "checked must be true or false, found 'nobody'",
         ),
     ],
-    ids=["one language", "one name"],
+    ids=["one language", "one name", "mixed slice", "checked"],
 )
-def test_facts_that_cannot_be_compared_are_an_error(pytester, suite, given, message):
-    suite(of=given)
+def test_what_cannot_be_compared_is_an_error(pytester, suite, changed, message):
+    suite(**changed)
     result = pytester.runpytest("suites", "--kb-model=scripted/six.jsonl")
     assert message in one_line(result)
