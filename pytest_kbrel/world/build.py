@@ -129,7 +129,8 @@ def _facts(
     rows: Mapping[str, Any], npm: Path | None, left_out: Counter[str]
 ) -> dict[str, list[Fact]]:
     # Here, since it needs the packages.
-    from pytest_kbrel.world.sources import SOURCES, Sources
+    from pytest_kbrel.world.sources import Sources
+    from pytest_kbrel.world.topics import SOURCES
 
     sources = Sources(npm)
     used = dict.fromkeys(row["source"] for row in rows.values())
@@ -140,7 +141,9 @@ def _facts(
         by_subject: dict[str, list[Fact]] = defaultdict(list)
         for one in records[row["source"]]:
             subject = one.get(row["subject"])
-            answers = [text for text in one.get(row["object"], ()) if text]
+            answers = [
+                " ".join(a.split()) for a in one.get(row["object"], ()) if a.strip()
+            ]
             if subject and answers and one["id"] not in row.get("not", ()):
                 fact = Fact(
                     id=f"{name}-{one['id']}",

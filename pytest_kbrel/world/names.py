@@ -39,8 +39,8 @@ def has_words(text: str, words: str) -> bool:
 
 def saints(name: str) -> list[str]:
     """Return the other spellings of a name that begins with "Saint"."""
-    found = re.fullmatch(r"(Saint|St\.?) (.*)", name)
-    return [f"{saint} {found[2]}" for saint in ("Saint", "St.", "St")] if found else []
+    spelt = re.fullmatch(r"(Saint|St\.?) (.*)", name)
+    return [f"{saint} {spelt[2]}" for saint in ("Saint", "St.", "St")] if spelt else []
 
 
 def other_names(answer: str, others: Iterable[str]) -> tuple[str, ...]:

@@ -90,6 +90,27 @@ def test_what_the_source_has_bucketed_stays(suite_file: Write) -> None:
         load_suite(suite_file(TOP, facts, RELATIONS))
 
 
+def test_a_proxy_of_popularity_is_named_and_a_weak_one_has_no_gap(
+    suite_file: Write,
+) -> None:
+    proxy = "  domain: world\n  proxy: {name: length of the name, worth: weak}\n"
+    relations = RELATIONS.replace("  domain: world\n", proxy, 1)
+    facts = lands(9)
+    # Its popularity is not known: it is in no bucket.
+    del facts[4]["popularity"]
+    text = HEAD + "head_to_tail:\n"
+    suite = load_suite(suite_file(text, facts, relations))
+    asked = {fact.id for case in suite.cases for fact in case.facts}
+    assert asked == {fact["id"] for fact in facts} - {"c004"}
+    assert {case.notes for case in suite.cases} == {
+        ("buckets by proxies of popularity: length of the name (weak): P36",)
+    }
+    gap = text + "  overall: {gates: {gap: 0.1}}\n"
+    with pytest.raises(SuiteError, match=r"weak proxies, found: P36; allowed: slices"):
+        load_suite(suite_file(gap, facts, relations))
+    load_suite(suite_file(gap, facts, relations.replace("weak", "fair")))
+
+
 def predicates(
     *counts: int, stated: tuple[str, ...] = ()
 ) -> tuple[list[dict[str, Any]], str]:
