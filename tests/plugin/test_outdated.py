@@ -84,7 +84,6 @@ def money(pytester):
         folder = pytester.mkdir("suites")
         (folder / "money.kb.yaml").write_text(suite)
         (folder / "relations.yaml").write_text(RELATIONS)
-        (folder / "facts.jsonl").write_text("".join(map(json.dumps, facts)))
         lines = "".join(json.dumps(fact) + "\n" for fact in facts)
         (folder / "facts.jsonl").write_text(lines)
         pytester.path.joinpath("present.jsonl").write_text(script(present))
