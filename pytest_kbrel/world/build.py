@@ -129,12 +129,13 @@ def _facts(
     rows: Mapping[str, Any], npm: Path | None, left_out: Counter[str]
 ) -> dict[str, list[Fact]]:
     # Here, since it needs the packages.
-    from pytest_kbrel.world.sources import Sources
-    from pytest_kbrel.world.topics import SOURCES
+    from pytest_kbrel.world import sources as places
+    from pytest_kbrel.world import topics
 
-    sources = Sources(npm)
+    functions = {**vars(places), **vars(topics)}
+    sources = places.Sources(npm)
     used = dict.fromkeys(row["source"] for row in rows.values())
-    records = {name: list(SOURCES[name](sources)) for name in used}
+    records = {name: list(functions[name](sources)) for name in used}
     pairs: set[tuple[str, str, str]] = set()
     facts = {}
     for name, row in rows.items():

