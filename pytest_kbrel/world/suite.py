@@ -11,7 +11,7 @@ from pytest_kbrel.records import BUCKETS, Bucket, Fact, Relation, record
 from pytest_kbrel.world.tables import HERE
 
 # Facts of a slice at least, if it is one of a single domain, and at most; a tolerance of .04 needs the former.
-LEAST, MOST = 400, 1000
+LEAST, MOST = 400, 600
 # Independent answers that a slice needs to decide anything.
 EFFECTIVE = 30
 # So many relations get a slice of MONITOR, the suite at most 45 cases.
