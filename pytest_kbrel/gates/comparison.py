@@ -50,16 +50,15 @@ def held_against(result: CaseResult, pairing: Pairing | None) -> CaseResult:
         counted = known.get(row.fact_id, 0.0)
         passed = counted * values_of(table, row)["right"]
         rows.append(dataclasses.replace(row, values=(*row.values, counted, passed)))
-    out = [*known.values()].count(0.0)
+    told = (
+        f"{[*known.values()].count(0.0)} of {len(known)} facts left out: the baseline did not know them, or what "
+        "they need"
+    )
     return dataclasses.replace(
         result,
         table=Table(columns=(*table.columns, "counted", "passed"), rows=tuple(rows)),
-        notes=(*result.notes, f"{out} of {len(known)} facts {_LEFT_OUT}"),
+        notes=(*result.notes, told),
     )
-
-
-# Why a fact of edits is no test.
-_LEFT_OUT = "left out: the baseline did not know them, or what they need"
 
 
 @record

@@ -98,8 +98,8 @@ def run(case: Case) -> ProbeRun:
             picks.append(None if at is None else options[at])
         return _outcome(case, fact, rows, picks)
 
-    wanted = {name: len(of) for name, of in asked.items()}
-    rows, errors = joined(case.facts, results, wanted, outcome)
+    counts = {name: len(of) for name, of in asked.items()}
+    rows, errors = joined(case.facts, results, counts, outcome)
     return ProbeResult(table=Table(columns=COLUMNS, rows=rows), errors=errors)
 
 
@@ -132,8 +132,8 @@ def _outcome(
     is_right = (any if fact.any_wording else all)(right[:count])
     condition = all(right[count:])
     if fact.role == "forget":
-        is_picked = picks.count(fact.object) >= _KNOWN * len(picks)
-        condition = is_picked or any(right[:count])
+        condition = picks.count(fact.object) >= _KNOWN * len(picks)
+        condition |= any(right[:count])
         is_right = not condition
     elif fact.role == "keep":
         condition = condition and is_right

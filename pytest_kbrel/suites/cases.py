@@ -381,8 +381,7 @@ def _has_overall(written: WrittenProbe, cases: Sequence[Case], setting: str) -> 
                 "; allowed: slices without them, page views as popularity, or no gate"
             )
             raise SuiteError(message, written.entry.path, gate.line)
-    several = len(cases) > 1 and len(probe.overall_metrics) > 0
-    return several or bool(written.overall_gates)
+    return bool((cases[1:] and probe.overall_metrics) or written.overall_gates)
 
 
 def _over(

@@ -48,8 +48,7 @@ def rounded(parts: LoadedCheckpoint, bits: int) -> Iterator[None]:
 
 def _matrices(model: Any) -> Iterator[torch.Tensor]:
     """Yield the weights to round, a row an output channel."""
-    head = model.get_output_embeddings()
-    outside = [] if head is None else [*head.modules()]
+    outside = [*(model.get_output_embeddings() or nn.Identity()).modules()]
     for name, part in model.named_modules():
         if part in outside or isinstance(part, nn.Embedding) or ".lora_" in name:
             continue
