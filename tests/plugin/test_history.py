@@ -143,6 +143,16 @@ def test_a_step_whose_gate_failed_is_named_and_what_cannot_be_compared(
     (lost,) = (of for of in told["metrics"] if of["case"].endswith("-head]"))
     assert lost["notes"][0].startswith("not run: c has this case")
     assert "not run: c has this case" in (pytester.path / "t.html").read_text("utf-8")
+    silent = json.dumps(
+        {"pattern": rf"({'|'.join(COUNTRIES[-40:])})\?[^?]*$", "text": ""}
+    )
+    (pytester.path / "ck" / "checkpoint-2500.jsonl").write_text(
+        f"{silent}\n{knows(90)}"
+    )
+    run(5, "e")
+    told = kbrel("trend", "c", "e")
+    (invalid,) = (of for of in told["metrics"] if of["case"].endswith("-head]"))
+    assert "answers are empty" in invalid["notes"][0]
 
 
 def test_a_trend_needs_two_runs_with_a_common_case(
