@@ -61,6 +61,11 @@ class KbrelCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]
             limit=self._settings.limit,
             seed=seed,
         )
+
+    def on_train_begin(
+        self, args: Any, state: Any, control: Any, **kwargs: Any
+    ) -> None:
+        """Forget the model and the steps of an earlier training."""
         self._model: Any = None
         self._last = 0
 
@@ -73,7 +78,6 @@ class KbrelCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]
         """Ask the suite, unless that model was asked at the last step."""
         if self._last != state.global_step or args.load_best_model_at_end:
             self._ask(args, state, control, **kwargs)
-        self._model = None
 
     def _ask(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         if not state.is_world_process_zero:

@@ -65,7 +65,7 @@ def _checkpoints(folder: Path) -> list[Path]:
 
     paths = [
         path
-        for path in folder.iterdir()
+        for path in (folder.iterdir() if folder.is_dir() else ())
         if path.suffix == ".jsonl" or any((path / name).is_file() for name in _FILES)
     ]
     if len(paths) < 2:
@@ -95,15 +95,23 @@ def _failing(options: Options, first: Path, path: Path) -> list[str]:
     if not run.baseline and path != first:
         sides = read_sides([str(_REPORTS / first.name), str(report)], Path.cwd())
         run = pair_recorded(sides, strict=False)[1].run or run
-    judged = {
-        f"{case.id}:{gate.metric}": gate.verdict
-        for case in run.cases
+    cases = [case for case in run.cases if not case.waived]
+    judged = [
+        (f"{case.id}:{gate.metric}", gate.verdict)
+        for case in cases
         for gate in case.gates
-        if not case.waived
-    }
-    wanted = options.gate or judged
-    if not wanted or not judged.keys() >= set(wanted):
-        allowed = ", ".join(judged) or "a suite with gates"
+    ]
+    names = dict(judged)
+    wanted = options.gate or names
+    if not wanted or not names.keys() >= set(wanted):
+        allowed = ", ".join(names) or "a suite with gates"
         raise KbrelError(f"--gate: found {', '.join(wanted)}; allowed: {allowed}")
     fails = failing(compared=bool(run.baseline))
-    return [f"{name} {judged[name]}" for name in wanted if judged[name] in fails]
+    failed = [f"{name} {of}" for name, of in judged if name in wanted and of in fails]
+    if not options.gate:
+        # Without any gate too, these fail a run.
+        lost = (of for of in cases if of.verdict in ("invalid", "not run"))
+        failed += [
+            f"{of.id} {of.verdict}" for of in lost if not (of.gates or of.aggregate)
+        ]
+    return [*dict.fromkeys(failed)]

@@ -40,7 +40,8 @@ def alternatives(model: str, model_args: str) -> Iterator[tuple[str, str, str]]:
     values = [value.strip() for value in text.split(_SEPARATOR)]
     if "" in values or len(set(values)) < len(values):
         raise ValueError(f"found {text!r}; allowed: different ones, none empty")
-    names = [re.sub(r"[^\w.-]+", "-", Path(value).name) for value in values]
+    # Resolved, ``.`` and ``..`` have a name too.
+    names = [re.sub(r"[^\w.-]+", "-", Path(value).resolve().name) for value in values]
     for number, (name, value) in enumerate(zip(names, values, strict=True)):
         args = model_args[:start] + value + model_args[end:]
         yield (
@@ -52,7 +53,7 @@ def alternatives(model: str, model_args: str) -> Iterator[tuple[str, str, str]]:
 def run_each(config: pytest.Config) -> int | None:
     """Run a session for each model and write the comparison; ``None`` where there is only one model.
 
-    Returns the highest exit code of the sessions, at once that of one which was interrupted.
+    What ends without a verdict keeps no other model from its session. Returns the worst exit code.
     """
     model, model_args = text_of(config, "model"), text_of(config, "model_args")
     if _SEPARATOR not in model and not _ARGUMENT.search(model_args):
@@ -62,29 +63,49 @@ def run_each(config: pytest.Config) -> int | None:
     except ValueError as error:
         raise refusal(config, "model", error) from None
     for name in _OF_ONE:
-        if is_on_command_line(config, name):
+        if is_on_command_line(config, name) or text_of(config, name):
             raise refusal(config, name, "found several models; allowed: one")
     here, output = config.invocation_params.dir, Path(text_of(config, "output_path"))
     junit = config.getoption("xmlpath", None)
     codes: dict[str, int] = {}
+    reported: dict[str, str] = {}
     for name, one, args in models:
         print(f"=== {name} ({len(codes) + 1} of {len(models)})", flush=True)
+        folder = output / name
         command = [
             *(sys.executable, "-m", "pytest", *map(str, config.invocation_params.args)),
             *(f"--kb-model={one}", f"--kb-model-args={args}"),
-            f"--kb-output-path={output / name}",
+            f"--kb-output-path={folder}",
         ]
         if junit:
             path = Path(junit)
             command.append(f"--junitxml={path.with_stem(f'{path.stem}-{name}')}")
-        codes[name] = subprocess.run(command, cwd=here, check=False).returncode
-        if codes[name] not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-            return codes[name]
-    folders = [str(output / name) for name in codes]
-    if all((here / folder / REPORT).is_file() for folder in folders):
+        before = _written(here / folder)
+        with subprocess.Popen(command, cwd=here) as session:
+            try:
+                codes[name] = session.wait()
+            except KeyboardInterrupt:
+                # The session was interrupted as well, and says itself how far it came.
+                session.wait()
+                return pytest.ExitCode.INTERRUPTED
+        # An earlier report says nothing of a plan, or of a session that began with an error.
+        if _written(here / folder) != before:
+            reported[name] = str(folder)
+    if len(reported) > 1:
         page = f"--html={output / _PAGE}"
-        compare = [sys.executable, "-m", "pytest_kbrel.cli", "compare", *folders]
-        subprocess.run([*compare, page, "--force"], cwd=here, check=False)
+        compare = [sys.executable, "-m", "pytest_kbrel.cli", "compare"]
+        compare += [*reported.values(), page, "--force"]
+        subprocess.run(compare, cwd=here, check=False)
     for name, code in codes.items():
-        print(f"{name}: {'failed' if code else 'passed'}")
-    return max(codes.values())
+        verdict = "failed" if code else "passed"
+        print(
+            f"{name}: {verdict if name in reported else f'no report, exit code {code}'}"
+        )
+    # That of a session which a signal ended is negative.
+    return max(codes.values(), key=abs)
+
+
+def _written(folder: Path) -> int:
+    """Return when the report in a folder was written, 0 where there is none."""
+    report = folder / REPORT
+    return report.stat().st_mtime_ns if report.is_file() else 0

@@ -143,6 +143,16 @@ def test_a_step_whose_gate_failed_is_named_and_what_cannot_be_compared(
     (lost,) = (of for of in told["metrics"] if of["case"].endswith("-head]"))
     assert lost["notes"][0].startswith("not run: c has this case")
     assert "not run: c has this case" in (pytester.path / "t.html").read_text("utf-8")
+    silent = json.dumps(
+        {"pattern": rf"({'|'.join(COUNTRIES[-40:])})\?[^?]*$", "text": ""}
+    )
+    (pytester.path / "ck" / "checkpoint-2500.jsonl").write_text(
+        f"{silent}\n{knows(90)}"
+    )
+    run(5, "e")
+    told = kbrel("trend", "c", "e")
+    (invalid,) = (of for of in told["metrics"] if of["case"].endswith("-head]"))
+    assert "answers are empty" in invalid["notes"][0]
 
 
 def test_a_trend_needs_two_runs_with_a_common_case(
@@ -201,19 +211,30 @@ def test_bisecting_says_what_is_not_monotone_or_not_to_be_found(
     answer = kbrel(*arguments)["answer"]
     assert "the first passes, and the last passes" in answer
     history(20, 180)
-    mini_suite(
-        SUITE.replace("{max_drop: {within: 0.2, beyond: 0.06}}", "{min: 0.5}"), FACTS
-    )
+    # Of two gates on one metric each counts.
+    mini_suite(SUITE.replace("{max_drop:", "{min: 0.5, max_drop:"), FACTS)
     answer = kbrel(*arguments)["answer"]
     assert "the first fails, and the last passes" in answer
     wrong = kbrel(*arguments, "--gate", f"{TAIL}:acuracy")
     assert f"found {TAIL}:acuracy; allowed: " in wrong
+    # What cannot be measured fails without a gate too.
+    (folder / "checkpoint-1000.jsonl").write_text('{"default": {"text": ""}}\n')
+    mini_suite(
+        SUITE.replace(
+            "  gates:",
+            "  slices: {places-head: {gates: none}, places-tail: {}}\n  gates:",
+        ),
+        FACTS,
+    )
+    steps = kbrel(*arguments)["steps"]
+    assert "head_to_tail[places-head] invalid" in steps["checkpoint-1000.jsonl"]
 
 
 def test_what_cannot_be_bisected(history, kbrel):
     folder = history(180)
     suite = ("--suite", "suites/mini.kb.yaml")
     assert "found 1 checkpoint" in kbrel("bisect", str(folder), *suite)
+    assert "gone: found 0 checkpoints; allowed: " in kbrel("bisect", "gone", *suite)
     history(180, 90)
     told = kbrel("bisect", str(folder), "--suite", "suites/other.kb.yaml")
     assert "checkpoint-500.jsonl: pytest ended with 4" in told

@@ -1,9 +1,13 @@
 """Several models in one command: a session for each, one comparison."""
 
+import os
+import signal
+import subprocess
+
 import pytest
 
 from pytest_kbrel.plugin.several_models import alternatives
-from tests.plugin.conftest import GATED, KNOWS
+from tests.plugin.conftest import GATED, KNOWS, facts_file, start, wait_until
 
 TWO = f"--kb-model={KNOWS}|scripted/overconfident.jsonl"
 
@@ -25,19 +29,62 @@ def test_each_model_gets_a_session_of_its_own_and_a_page_compares_them(
         assert (pytester.path / f"out-{name}.xml").is_file()
     page = (pytester.path / "kbrel-report" / "compare.html").read_text()
     assert "overconfident.jsonl" in page
+    # The reports that are there now say nothing of a plan.
+    result = pytester.runpytest_subprocess(TWO, "suites", "--kb-plan")
+    assert result.outlines[-2:] == [
+        "knows.jsonl: no report, exit code 0",
+        "overconfident.jsonl: no report, exit code 0",
+    ]
 
 
-@pytest.mark.parametrize(
-    ("flags", "why"),
-    [
-        (("--kb-model-args=peft=a|b",), "*several of two settings; allowed: several*"),
-        (("--kb-baseline-update=x",), "*--kb-baseline-update: found several models;*"),
-    ],
-)
-def test_what_cannot_be_had_of_several_models_is_refused(pytester, flags, why):
-    result = pytester.runpytest_subprocess(TWO, *flags)
+def test_a_model_that_cannot_be_read_keeps_no_other_from_its_session(
+    pytester, mini_suite
+):
+    mini_suite(GATED.replace("0.0", "1.0"), facts_file({"China": "Dadu"}))
+    models = "scripted/nope.jsonl|scripted/int4.jsonl|.."
+    # With -n, -x ends a session as an interruption does.
+    result = pytester.runpytest_subprocess(
+        f"--kb-model={models}", "suites", "-x", "-n2"
+    )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([why])
+    assert result.outlines[-3:] == [
+        "nope.jsonl: no report, exit code 4",
+        "int4.jsonl: failed",
+        f"{pytester.path.parent.name}: no report, exit code 4",
+    ]
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs groups of processes")
+def test_an_interrupted_session_ends_by_itself(pytester, mini_suite, report):
+    mini_suite(GATED)
+    pytester.makepyfile(
+        **{
+            "suites/test_slow": """
+        import pathlib, time
+
+        def test_slow():
+            pathlib.Path("begun").touch()
+            time.sleep(60)
+        """
+        }
+    )
+    session = start(pytester, TWO, "suites", stdout=subprocess.PIPE)
+    assert wait_until((pytester.path / "begun").is_file)
+    os.killpg(session.pid, signal.SIGINT)
+    output, _ = session.communicate()
+    assert session.returncode == pytest.ExitCode.INTERRUPTED
+    assert b"Traceback" not in output
+    assert b"(2 of 2)" not in output
+    assert report("kbrel-report/knows.jsonl")["summary"]["verdict"] == "invalid"
+
+
+def test_what_cannot_be_had_of_several_models_is_refused(pytester, monkeypatch):
+    result = pytester.runpytest_subprocess(TWO, "--kb-model-args=peft=a|b")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*several of two settings; allowed: several*"])
+    monkeypatch.setenv("KB_BASELINE_UPDATE", "x")
+    result = pytester.runpytest_subprocess(TWO)
+    result.stderr.fnmatch_lines(["*KB_BASELINE_UPDATE: found several models;*"])
 
 
 def test_alternatives_are_those_of_an_argument_or_of_the_model():

@@ -125,6 +125,13 @@ def test_what_cannot_be_asked_is_named_and_the_training_goes_on(train, mini_suit
         train(KbrelCallback(suite, **LIMIT, strict=True))
 
 
+def test_a_callback_may_be_of_several_trainings(train, mini_suite):
+    callback = KbrelCallback(mini_suite(SUITE), every=100, limit=4)
+    for _ in range(2):
+        _, reporter = train(callback)
+        assert named(reporter.logs[8])
+
+
 def test_only_process_zero_asks(mini_suite):
     callback = KbrelCallback(mini_suite(SUITE), every=1)
     state = SimpleNamespace(global_step=1, is_world_process_zero=False)

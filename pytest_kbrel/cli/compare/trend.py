@@ -113,7 +113,7 @@ def trends_of(sides: Sequence[Side]) -> list[Trend]:
                 change=change,
                 failed_steps=tuple(failed),
                 drop=said if p < stats.FAMILY_LEVEL else "",
-                notes=whole.notes,
+                notes=whole.notes or whole.errors,
             )
         )
     return trends

@@ -30,17 +30,19 @@ def rounded(parts: LoadedCheckpoint, bits: int) -> Iterator[None]:
             f"{parts.spec.path}: its weights cannot be rounded: found some that are quantised or not in memory; "
             "allowed: a whole checkpoint in float32, bfloat16 or float16, or a suite without 'also_as'"
         )
+    # Not by its spec: that of a model in training names no adapter, and some adapters cannot be merged.
+    merges = hasattr(model, "merge_adapter")
     with torch.no_grad():
         kept = [of.clone() for of in matrices]
         try:
-            if parts.spec.peft:
+            if merges:
                 model.merge_adapter()
             for of in matrices:
                 rows = of.float().reshape(-1, of.shape[-1])
                 of.copy_(quantise(rows, bits, rows.shape[-1]).reshape(of.shape))
             yield
         finally:
-            if parts.spec.peft:
+            if merges:
                 model.unmerge_adapter()
             for of, before in zip(matrices, kept, strict=True):
                 of.copy_(before)

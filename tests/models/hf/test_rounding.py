@@ -57,6 +57,22 @@ def test_an_answer_is_that_of_a_model_with_rounded_weights(model_of):
     assert last == first == model.generate([ASK])[0]
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing")
+def test_an_adapter_in_training_is_merged_before_weights_are_rounded(model_of):
+    peft = pytest.importorskip("peft")
+    parts = model_of("llama").parts
+    config = peft.LoraConfig(target_modules=["q_proj"], init_lora_weights=False)
+    model = peft.get_peft_model(copy.deepcopy(parts.model), config)
+    (layer,) = (
+        of for name, of in model.named_modules() if name.endswith("1.self_attn.q_proj")
+    )
+    before = layer.base_layer.weight.clone()
+    merged = before + layer.get_delta_weight("default")
+    with rounded(replace(parts, model=model), 4):
+        assert torch.allclose(layer.base_layer.weight, by_hand(merged, 4), atol=1e-6)
+    assert torch.equal(layer.base_layer.weight, before)
+
+
 def test_weights_that_are_no_plain_numbers_are_refused(model_of):
     parts = model_of("llama").parts
     other = replace(parts, model=copy.deepcopy(parts.model))
