@@ -279,9 +279,14 @@ def withhold(row: Outcome) -> Outcome:
     return replace(row, answer=text(row.answer), others=others, top=())
 
 
+def is_withheld(row: Outcome) -> bool:
+    """Return True if a digest stands for one of an outcome's answers."""
+    return any(reply.answer.startswith(_WITHHELD) for reply in row.replies)
+
+
 def _with_known_texts(row: Outcome, other: Outcome) -> Outcome:
     """Return an outcome with the withheld answers that another model gives to the fact as well."""
-    if not any(reply.answer.startswith(_WITHHELD) for reply in row.replies):
+    if not is_withheld(row):
         return row
     pairs = zip(withhold(other).replies, other.replies, strict=True)
     texts = {hidden.answer: reply.answer for hidden, reply in pairs}
