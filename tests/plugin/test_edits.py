@@ -121,6 +121,8 @@ def test_without_a_baseline_only_the_edit_is_judged(gate):
     assert cases["edits[edit]"]["metrics"]["still_old"]["value"] == 1.0
     assert "contained" not in cases["edits[keep]"]["metrics"]
     assert outcomes(result) == {"failed": 1, "passed": 3}
+    planned = gate(BASE, "--kb-plan")[0]
+    assert "gates: 4; 3 compare with a baseline" in one_line(planned)
 
 
 @pytest.mark.parametrize(
