@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import starmap
 from typing import Any
 
 from pytest_kbrel import stats
@@ -245,13 +244,8 @@ def pair(
     )
     same = [fact for fact, mine, given in asked if mine == given]
     pairs = [(ours[fact], theirs[fact]) for fact in same]
-    old, new = (
-        replace(table, rows=tuple(starmap(_with_known_texts, both)))
-        for table, both in (
-            (baseline, ((old, new) for new, old in pairs)),
-            (candidate, pairs),
-        )
-    )
+    old = replace(baseline, rows=tuple(_with_known_texts(b, a) for a, b in pairs))
+    new = replace(candidate, rows=tuple(_with_known_texts(a, b) for a, b in pairs))
     return Pairing(
         candidate=new if exact else _rounded(new, old),
         baseline=old,

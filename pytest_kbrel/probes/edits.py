@@ -90,8 +90,7 @@ def run(case: Case) -> ProbeRun:
             ask = Ask(fact_id=fact.id, role=f"choice:{number}", request=request)
             choices.append(named(ask, 0))
     answers = Answers()
-    if choices:
-        answers.add(choices, (yield tuple(choices)))
+    answers.add(choices, (yield tuple(choices)))
 
     def outcome(fact: Fact, rows: Sequence[Outcome]) -> Outcome:
         picks = []
