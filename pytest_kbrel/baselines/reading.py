@@ -70,9 +70,7 @@ def read_baseline(name_or_path: str, rootdir: Path) -> Baseline:
     path = find_baseline(name_or_path, rootdir)
     meta, is_pack = read_meta(path), path.is_file()
     try:
-        outcomes = path
-        if not is_pack:
-            outcomes /= PurePath(meta["outcomes"]["file"]).name
+        outcomes = path if is_pack else path / PurePath(meta["outcomes"]["file"]).name
         facts = sum(int(case["n"]) for case in meta["cases"].values())
         lines = _outcome_lines(outcomes, facts, name_or_path)
         if is_pack:
@@ -122,6 +120,10 @@ def _path(text: str) -> Path:
         raise BaselineError(f"{text}: {error}; allowed: {ALLOWED}") from None
 
 
+def _may_be_baseline(path: Path) -> bool:
+    return path.is_dir() or (path.suffix == PACK and path.is_file())
+
+
 def find_baseline(
     name_or_path: str,
     rootdir: Path,
@@ -133,24 +135,26 @@ def find_baseline(
 
     ``allowed`` says what else than a baseline a path may be, ``others`` are names of such.
     """
-    name_or_path, _, wanted = name_or_path.partition(_PINNED)
-    if wanted:
+    name_or_path, pin, wanted = name_or_path.partition(_PINNED)
+    if pin:
         path = find_baseline(name_or_path, rootdir, allowed=allowed, others=others)
         if (sha256 := sha256_of_pack(path)) != wanted:
             raise BaselineError(
-                f"{path}: found the sha256 {sha256 or 'of no file, but a folder'}; allowed: {wanted}, which "
-                "was asked for"
+                f"{path}: found the sha256 {sha256 or 'of no file, but a folder'}; allowed: {wanted!r}, "
+                "which was asked for"
             )
         return path
     if not _is_name(name_or_path):
         path = _path(name_or_path)
-        if path.is_dir() or (path.suffix == PACK and path.is_file()):
+        if _may_be_baseline(path):
             return path
         what = "a file" if path.exists() else "nothing"
         beside = (
             path.parent.iterdir() if what == "nothing" and path.parent.is_dir() else ()
         )
-        hint = nearest(path.name, sorted(one.name for one in beside if one.is_dir()))
+        hint = nearest(
+            path.name, [of.name for of in sorted(beside) if _may_be_baseline(of)]
+        )
         raise BaselineError(f"{path}: {what} is there; allowed: {allowed}{hint}")
     folders = search_path(rootdir)
     for path in (
@@ -158,7 +162,7 @@ def find_baseline(
         for folder in folders
         for name in (name_or_path, f"{name_or_path}{PACK}")
     ):
-        if path.is_dir() or (path.suffix == PACK and path.is_file()):
+        if _may_be_baseline(path):
             return path
     names = sorted(
         {path.parent.name for folder in folders for path in folder.glob(f"*/{META}")}

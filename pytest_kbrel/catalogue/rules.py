@@ -149,6 +149,11 @@ GATE_RULES: Mapping[Rule, GateRule] = {
 }
 
 
+def compares(rule: Rule, metric: str) -> bool:
+    """Return True if a gate needs a baseline: by its rule, or since its metric is measured against one."""
+    return GATE_RULES[rule].relative or metric in BASELINE_METRICS
+
+
 def family_size(suite: Suite) -> int:
     """Return the number of cases of a suite that compare with a baseline: m, the size of its family of tests.
 

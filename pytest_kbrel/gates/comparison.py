@@ -39,7 +39,9 @@ def held_against(result: CaseResult, pairing: Pairing | None) -> CaseResult:
     without a baseline, are returned as they are.
     """
     table = result.table
-    if pairing is None or "condition" not in table.columns:
+    # An edit took or did not, whatever was known before.
+    is_edit = result.slice.startswith("edit")
+    if pairing is None or is_edit or "condition" not in table.columns:
         return result
     known = {
         old.fact_id: values_of(pairing.baseline, old)["condition"]
@@ -50,14 +52,16 @@ def held_against(result: CaseResult, pairing: Pairing | None) -> CaseResult:
         counted = known.get(row.fact_id, 0.0)
         passed = counted * values_of(table, row)["right"]
         rows.append(dataclasses.replace(row, values=(*row.values, counted, passed)))
+    added = len(pairing.added)
+    out, total = [*known.values()].count(0.0) + added, len(known) + added
     told = (
-        f"{[*known.values()].count(0.0)} of {len(known)} facts left out: the baseline did not know them, or what "
-        "they need"
+        f"{out} of {count(total, 'fact')} left out: the baseline did not know them, or what they need, or was "
+        "not asked"
     )
     return dataclasses.replace(
         result,
         table=Table(columns=(*table.columns, "counted", "passed"), rows=tuple(rows)),
-        notes=(*result.notes, told),
+        notes=(*result.notes, told) if out else result.notes,
     )
 
 

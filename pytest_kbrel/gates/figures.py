@@ -362,7 +362,7 @@ def good_share(row: Outcome, expected: str) -> float:
 _NEITHER = dict.fromkeys(("missing", "uninformative"), 0.0)
 _WRONG = dict.fromkeys(("wrong", "consistency_wrong", "kept", "term"), 1.0)
 # Of edits: not forgotten.
-_KNOWN = {"passed": 0.0, "condition": 1.0}
+_KNOWN = {"passed": 0.0, "condition": 1.0, "rouge_l": 1.0}
 AT_WORST: tuple[Mapping[str, float], ...] = (
     {**_NEITHER, AS_EXPECTED: 0.0, "correct": 0.0, "anchor": 0.0, **_WRONG},
     {**_NEITHER, **_KNOWN, "wrong": 0.0, "consistency_correct": 0.0, "correct": 1.0},
@@ -391,6 +391,10 @@ def at_worst(table: Table, ends: Mapping[str, float], before: Table | None) -> T
         elif unread > 0 and values.get("wrong"):
             more = values["consistency_wrong"] + unread / values["choices"]
             values["consistency_wrong"] = min(more, 1.0)
+        elif unread > 0 and values.get("may_know"):
+            values |= {
+                name: _KNOWN[name] for name in ("passed", "condition") if name in values
+            }
         return replace(row, values=tuple(values.values()))
 
     return replace(table, rows=tuple(map(row_at_worst, table.rows)))

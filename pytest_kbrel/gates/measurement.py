@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import starmap
 from typing import Any
 
 from pytest_kbrel import stats
@@ -245,13 +244,8 @@ def pair(
     )
     same = [fact for fact, mine, given in asked if mine == given]
     pairs = [(ours[fact], theirs[fact]) for fact in same]
-    old, new = (
-        replace(table, rows=tuple(starmap(_with_known_texts, both)))
-        for table, both in (
-            (baseline, ((old, new) for new, old in pairs)),
-            (candidate, pairs),
-        )
-    )
+    old = replace(baseline, rows=tuple(_with_known_texts(b, a) for a, b in pairs))
+    new = replace(candidate, rows=tuple(_with_known_texts(a, b) for a, b in pairs))
     return Pairing(
         candidate=new if exact else _rounded(new, old),
         baseline=old,
@@ -279,9 +273,14 @@ def withhold(row: Outcome) -> Outcome:
     return replace(row, answer=text(row.answer), others=others, top=())
 
 
+def is_withheld(row: Outcome) -> bool:
+    """Return True if a digest stands for one of an outcome's answers."""
+    return any(reply.answer.startswith(_WITHHELD) for reply in row.replies)
+
+
 def _with_known_texts(row: Outcome, other: Outcome) -> Outcome:
     """Return an outcome with the withheld answers that another model gives to the fact as well."""
-    if not any(reply.answer.startswith(_WITHHELD) for reply in row.replies):
+    if not is_withheld(row):
         return row
     pairs = zip(withhold(other).replies, other.replies, strict=True)
     texts = {hidden.answer: reply.answer for hidden, reply in pairs}

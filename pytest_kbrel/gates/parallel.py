@@ -16,6 +16,7 @@ import numpy as np
 
 from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import Figure, figures_of
+from pytest_kbrel.gates.measurement import is_withheld
 from pytest_kbrel.judges.words import read_words
 from pytest_kbrel.metrics.base import MetricFormula, formula, ratio
 from pytest_kbrel.records import Fact, LanguagePair, Outcome, Table, base_language
@@ -36,7 +37,8 @@ class _Said(NamedTuple):
 def parallel_table(facts: Sequence[Fact], tables: Sequence[Table]) -> Table:
     """Return a table with a row for each of the parallel facts that was answered, by its name in all languages.
 
-    Its columns count what :class:`LanguagePair` says. Where several cases ask a fact, the first one counts.
+    Its columns count what :class:`LanguagePair` says; which answers are the ``same`` is not known where texts are
+    withheld. Where several cases ask a fact, the first one counts.
     """
     by_id = {fact.id: fact for fact in facts}
     names: dict[tuple[str, ...], set[str]] = defaultdict(set)
@@ -53,8 +55,10 @@ def parallel_table(facts: Sequence[Fact], tables: Sequence[Table]) -> Table:
             )
     languages = sorted({base_language(fact.language) for fact in facts})
     pairs = list(permutations(languages, 2))
+    hidden = any(is_withheld(row) for table in tables for row in table.rows)
+    kinds = [*_KINDS[:-1], "unknown"] if hidden else _KINDS
     return Table(
-        columns=tuple(f"{a} {b} {kind}" for a, b in pairs for kind in _KINDS),
+        columns=tuple(f"{a} {b} {kind}" for a, b in pairs for kind in kinds),
         rows=tuple(
             replace(
                 first[name],

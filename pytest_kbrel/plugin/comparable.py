@@ -17,8 +17,7 @@ from pytest_kbrel.baselines import (
     setting_differences,
 )
 from pytest_kbrel.bounds import limit_value
-from pytest_kbrel.catalogue.metrics import BASELINE_METRICS
-from pytest_kbrel.catalogue.rules import GATE_RULES
+from pytest_kbrel.catalogue.rules import compares
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.models.arguments import CHAT_ARGS
 from pytest_kbrel.models.base import Spec, TokenCounter
@@ -29,7 +28,6 @@ from pytest_kbrel.records import (
     Case,
     Fact,
     Fingerprint,
-    Gate,
     Outcome,
     Suite,
     Table,
@@ -62,13 +60,14 @@ def check_comparable(
         (of.suite, member)
         for suite in suites
         for of in suite.aggregates
-        if any(map(_compares, of.gates))
+        if any(compares(gate.rule, gate.metric) for gate in of.gates)
         for member in of.members
     }
     compared = [
         case
         for case in cases
-        if (case.suite, case.id) in over or any(map(_compares, case.gates))
+        if (case.suite, case.id) in over
+        or any(compares(gate.rule, gate.metric) for gate in case.gates)
     ]
     first = next(_Check(settings, baseline).obstacles(compared), None)
     if first is not None:
@@ -78,10 +77,6 @@ def check_comparable(
             f"{origin_of(config, name)}: {settings.compared_with} and this run cannot be compared, and nothing "
             f"was asked: {first}, or {alone}"
         )
-
-
-def _compares(gate: Gate) -> bool:
-    return GATE_RULES[gate.rule].relative or gate.metric in BASELINE_METRICS
 
 
 class _Check:

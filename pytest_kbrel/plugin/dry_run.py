@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
-from pytest_kbrel.catalogue.rules import GATE_RULES
+from pytest_kbrel.catalogue.rules import GATE_RULES, compares
 from pytest_kbrel.errors import KbrelError
 from pytest_kbrel.evaluation.cases import Retrieval
 from pytest_kbrel.evaluation.model_pool import ModelPool, spec_notes
@@ -344,10 +344,11 @@ def _model(model: PlannedModel, plan: Plan) -> Iterator[str]:
 
 def _gates(plan: Plan) -> Iterator[str]:
     relative = [gate for gate in plan.powers if GATE_RULES[gate.rule].relative]
+    compared = sum(compares(gate.rule, gate.metric) for gate in plan.powers)
     if plan.powers:
-        yield f"gates: {len(plan.powers):,}; {len(relative):,} compare with a baseline"
-    if relative and not plan.has_baseline:
-        yield f"  not judged, because no baseline is given: {len(relative):,}"
+        yield f"gates: {len(plan.powers):,}; {compared:,} compare with a baseline"
+    if compared and not plan.has_baseline:
+        yield f"  not judged, because no baseline is given: {compared:,}"
     if plan.sampled:
         yield from ("", _DETAILS)
         return

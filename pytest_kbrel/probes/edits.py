@@ -37,7 +37,7 @@ from pytest_kbrel.records import (
 
 COLUMNS = (
     *("right", "condition", "old", "missing", "rouge_l"),
-    *("choices", "choices_unread"),
+    *("choices", "choices_unread", "may_know"),
 )
 # By chance one in four options is picked, and so three of four times by one model in twenty.
 _KNOWN = 0.75
@@ -48,8 +48,11 @@ def run(case: Case) -> ProbeRun:
 
     ``right`` is that a fact is as its role wants it; ``condition`` what must be so in the baseline for the fact
     to count: what is to stay right, what the needs of one that follows are right, what is to be forgotten
-    known. ``old`` is that the first answer is the old object.
+    known. ``old`` is that the first answer is the old object, ``may_know`` that the fact would be known if all
+    replies that pick no option picked it.
     """
+    # What was right once is as wrong as any other answer.
+    case = dataclasses.replace(case, dated=False)
     settings = case.settings
     assert isinstance(settings, EditsSettings)
     asked = {fact.id: _questions(case, fact) for fact in case.facts}
@@ -87,8 +90,7 @@ def run(case: Case) -> ProbeRun:
             ask = Ask(fact_id=fact.id, role=f"choice:{number}", request=request)
             choices.append(named(ask, 0))
     answers = Answers()
-    if choices:
-        answers.add(choices, (yield tuple(choices)))
+    answers.add(choices, (yield tuple(choices)))
 
     def outcome(fact: Fact, rows: Sequence[Outcome]) -> Outcome:
         picks = []
@@ -117,6 +119,7 @@ def _questions(case: Case, fact: Fact) -> list[Fact]:
             aliases=right[1:],
             answer_type="",
             answer_range=None,
+            former=(),
         )
         for question, right in fact.needs
     )
@@ -131,9 +134,9 @@ def _outcome(
     count, first = len(rows) - len(fact.needs), rows[0]
     is_right = (any if fact.any_wording else all)(right[:count])
     condition = all(right[count:])
+    picked, unread = picks.count(fact.object), picks.count(None)
     if fact.role == "forget":
-        condition = picks.count(fact.object) >= _KNOWN * len(picks)
-        condition |= any(right[:count])
+        condition = picked >= _KNOWN * len(picks) or any(right[:count])
         is_right = not condition
     elif fact.role == "keep":
         condition = condition and is_right
@@ -145,7 +148,8 @@ def _outcome(
         "condition": condition,
         "old": of_old.label == "correct" and not right[0],
         "choices": len(picks),
-        "choices_unread": picks.count(None),
+        "choices_unread": unread,
+        "may_know": picked + unread >= _KNOWN * len(picks),
     }
     digests = [row.prompt_digest for row in rows]
     # The accepted answers are those of the fact, without those of what it needs.

@@ -61,11 +61,13 @@ def gate(pytester, cases):
     (folder / "edits.yaml").write_text(FACTS, "utf-8")
 
     def write(name, answers):
+        choice = {"contains": "A) ", "text": answers.get("A) ", "E")}
         rules = [
             {"pattern": rf"{end.replace('?', '[?]')}(\nAnswer:)?$", "text": text}
             for end, text in sorted(answers.items(), key=lambda of: -len(of[0]))
+            if end != "A) "
         ]
-        rules += [{"contains": "A) ", "text": "E"}, {"default": {"text": "unsure"}}]
+        rules = [choice, *rules, {"default": {"text": "unsure"}}]
         lines = "".join(json.dumps(rule) + "\n" for rule in rules)
         (pytester.path / f"{name}.jsonl").write_text(lines, "utf-8")
 
@@ -100,6 +102,7 @@ def test_each_role_has_a_gate_of_its_own_sign(gate):
     assert shown["followed"] == (1.0, 1)
     assert shown["forgotten"] == (0.5, 2)
     assert shown["leaked"] == (pytest.approx(1 / 3), 3)
+    assert not cases["edits[edit]"]["notes"]
     for name, out in (("keep", "1 of 3"), ("follow", "1 of 2"), ("forget", "1 of 3")):
         (note,) = cases[f"edits[{name}]"]["notes"]
         assert note.startswith(f"{out} facts left out: the baseline did not know them")
@@ -118,17 +121,24 @@ def test_without_a_baseline_only_the_edit_is_judged(gate):
     assert cases["edits[edit]"]["metrics"]["still_old"]["value"] == 1.0
     assert "contained" not in cases["edits[keep]"]["metrics"]
     assert outcomes(result) == {"failed": 1, "passed": 3}
+    planned = gate(BASE, "--kb-plan")[0]
+    assert "gates: 4; 3 compare with a baseline" in one_line(planned)
 
 
-def test_what_says_nothing_has_not_forgotten(gate):
-    lenient = "  integrity: {empty: 1.0, answered: 0.0}\n"
-    silent = {**EDITED, "Italy is": "", "Japan is": ""}
+@pytest.mark.parametrize(
+    "silent", [{"Italy is": "", "Japan is": ""}, {"Italy is": "x", "A) ": "so"}]
+)
+def test_what_says_nothing_has_not_forgotten(gate, silent):
+    """Neither an empty answer nor a reply that picks no option."""
+    lenient = "  integrity: {empty: 1.0, answered: 0.0, unread: 1.0}\n"
+    lenient = SUITE.replace("forgotten: 0.9", "forgotten: 0.9, rouge_l: 0.5") + lenient
     _, cases = gate(
-        silent, "--kb-baseline-model=scripted/base.jsonl", text=SUITE + lenient
+        EDITED | silent, "--kb-baseline-model=scripted/base.jsonl", text=lenient
     )
-    (verdict,) = cases["edits[forget]"]["gates"]
-    assert verdict["verdict"] == "fail"
-    assert "with the empty answers counted against it" in verdict["reason"]
+    forgotten, rouge_l = cases["edits[forget]"]["gates"]
+    assert forgotten["verdict"] == "fail"
+    assert "with the empty answers counted against it" in forgotten["reason"]
+    assert (rouge_l["verdict"] == "fail") is ("A) " not in silent)
 
 
 def test_a_model_that_cannot_be_rounded_is_no_pass(gate):
@@ -155,7 +165,10 @@ def test_what_a_suite_of_edits_cannot_say(gate, more, said):
 
 
 ROWS = [
-    {"question": "The capital of Peru is", "object": "Cusco", "role": "edit"},
+    {
+        **{"question": "The capital of Peru is", "object": "Cusco", "role": "edit"},
+        "former": [{"object": "Lima", "valid_until": "2020-01-01"}],
+    },
     {"question": "Peru is led from", "object": "Cusco", "role": "paraphrase"},
 ]
 

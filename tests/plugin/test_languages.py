@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from pytest_kbrel.cli import main
 from tests.plugin.conftest import one_line
 
 SUITE = """\
@@ -129,6 +130,24 @@ def test_what_is_known_in_one_language_and_in_another(
     verdicts = {(of["metric"], of["rule"]): of["verdict"] for of in case["gates"]}
     assert verdicts["consistency", "min"] == "fail"
     assert verdicts["consistency", "max_drop"] == "inconclusive"
+
+
+def test_a_pack_without_texts_tells_of_no_agreement(pytester, suite, cases):
+    suite(facts(dataset="theirs"))
+    path = pytester.path / "suites" / "mini.kb.yaml"
+    text = path.read_text("utf-8").replace("{min: 0.7}", "{max_drop: 0.1}")
+    path.write_text(text, "utf-8")
+    pytester.runpytest("suites", "--kb-model=scripted/six.jsonl")
+    assert main(("pack", "kbrel-report", "--output=p.kbrel")) == 0
+    # What the baseline says to the last three agrees, and is withheld.
+    other = script(6).replace("Es ist Wien.", "Es ist Madrid.")
+    (pytester.path / "other.jsonl").write_text(other, "utf-8")
+    flags = "--kb-model=scripted/other.jsonl", "--kb-baseline=./p.kbrel"
+    pytester.runpytest("suites", *flags)
+    of = cases()["pooled[overall]"]["gates"]
+    verdicts = {(one["metric"], one["rule"]): one["verdict"] for one in of}
+    assert verdicts["consistency", "max_drop"] == "pass"
+    assert verdicts["agreement", "max_drop"] == "not comparable"
 
 
 def test_the_same_facts_are_drawn_in_each_language(pytester, suite, cases):

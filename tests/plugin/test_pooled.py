@@ -20,6 +20,7 @@ reliability:
 overall:
   gates:
     as_expected: {max_drop: 0.01, min: 0.1}
+    churn: 1.0
 """
 
 
