@@ -67,8 +67,8 @@ def run_each(config: pytest.Config) -> int | None:
             raise refusal(config, name, "found several models; allowed: one")
     here, output = config.invocation_params.dir, Path(text_of(config, "output_path"))
     junit = config.getoption("xmlpath", None)
-    codes: dict[str, int] = {}
-    reported: dict[str, str] = {}
+    codes: list[int] = []
+    ends, reported = [], []
     for name, one, args in models:
         print(f"=== {name} ({len(codes) + 1} of {len(models)})", flush=True)
         folder = output / name
@@ -83,26 +83,24 @@ def run_each(config: pytest.Config) -> int | None:
         before = _written(here / folder)
         with subprocess.Popen(command, cwd=here) as session:
             try:
-                codes[name] = session.wait()
+                codes.append(session.wait())
             except KeyboardInterrupt:
                 # The session was interrupted as well, and says itself how far it came.
                 session.wait()
                 return pytest.ExitCode.INTERRUPTED
+        end = f"{name}: no report, exit code {codes[-1]}"
         # An earlier report says nothing of a plan, or of a session that began with an error.
         if _written(here / folder) != before:
-            reported[name] = str(folder)
+            reported.append(str(folder))
+            end = f"{name}: {'failed' if codes[-1] else 'passed'}"
+        ends.append(end)
     if len(reported) > 1:
         page = f"--html={output / _PAGE}"
-        compare = [sys.executable, "-m", "pytest_kbrel.cli", "compare"]
-        compare += [*reported.values(), page, "--force"]
-        subprocess.run(compare, cwd=here, check=False)
-    for name, code in codes.items():
-        verdict = "failed" if code else "passed"
-        print(
-            f"{name}: {verdict if name in reported else f'no report, exit code {code}'}"
-        )
+        compare = [sys.executable, "-m", "pytest_kbrel.cli", "compare", *reported]
+        subprocess.run([*compare, page, "--force"], cwd=here, check=False)
+    print(*ends, sep="\n")
     # That of a session which a signal ended is negative.
-    return max(codes.values(), key=abs)
+    return max(codes, key=abs)
 
 
 def _written(folder: Path) -> int:
