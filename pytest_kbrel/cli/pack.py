@@ -39,14 +39,13 @@ def _run(options: Options) -> int:
     run = recorded_run(options.report)
     suites = dict.fromkeys(case.suite for case in run.cases)
     withheld = [of for of in suites if not (options.texts or _is_own(Path(of)))]
-    cases = []
-    for case in run.cases:
-        rows = case.table.rows
-        if case.suite in withheld:
-            rows = tuple(map(withhold, rows))
-        cases.append(replace(case, table=replace(case.table, rows=rows)))
-    run = replace(run, cases=tuple(cases))
-    sha256 = write_pack(path, run, force=options.force)
+    cases = tuple(
+        replace(case, table=replace(case.table, rows=tuple(map(withhold, rows))))
+        if case.suite in withheld and (rows := case.table.rows)
+        else case
+        for case in run.cases
+    )
+    sha256 = write_pack(path, replace(run, cases=cases), force=options.force)
     lines = [f"{path}: {path.stat().st_size:,} bytes", f"sha256 {sha256}"]
     lines += [f"without the texts of answers: {suite}" for suite in withheld]
     document = {"output": path, "sha256": sha256, "withheld": withheld}

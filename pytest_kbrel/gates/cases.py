@@ -308,10 +308,6 @@ def decide_aggregate(
         )
     else:
         figures = figures_over(cases)
-    if facts := aggregate.facts:
-        table = parallel_table(facts, [case.table for case in cases])
-        figures += parallel_figures(table, len(cases))
-        result = replace(result, languages=tuple(language_pairs(table)))
     judged = _judged(
         replace(
             result, n=len({row.fact_id for case in cases for row in case.table.rows})
@@ -347,7 +343,10 @@ def _judged(
     changes = change_figures(churn, pairings)
     no_tokens = without_tokens(pairings, another_tokenizer=another)
     if facts:
-        tables.append(parallel_table(facts, tables))
+        table = parallel_table(facts, tables)
+        figures = (*figures, *parallel_figures(table, len(tables)))
+        result = replace(result, languages=tuple(language_pairs(table)))
+        tables.append(table)
         sides = [of.candidate for of in pairings], [of.baseline for of in pairings]
         new, old = (parallel_table(facts, side) for side in sides)
         pairings += [pair(new, old)] if pairings else []

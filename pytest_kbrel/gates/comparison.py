@@ -43,11 +43,8 @@ def held_against(result: CaseResult, pairing: Pairing | None) -> CaseResult:
     is_edit = result.slice.startswith("edit")
     if pairing is None or is_edit or "condition" not in table.columns:
         return result
-    known = {
-        old.fact_id: values_of(pairing.baseline, old)["condition"]
-        for old in pairing.baseline.rows
-    }
-    rows = []
+    before, rows = pairing.baseline, []
+    known = {of.fact_id: values_of(before, of)["condition"] for of in before.rows}
     for row in table.rows:
         counted = known.get(row.fact_id, 0.0)
         passed = counted * values_of(table, row)["right"]

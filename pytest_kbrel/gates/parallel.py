@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, permutations
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -29,8 +29,7 @@ _FIRST_WORDS = 60
 class _Said(NamedTuple):
     """What was said to a fact in one language; ``entity`` are the facts that have it as their object."""
 
-    right: bool
-    informative: bool
+    row: Outcome
     entity: set[str]
 
 
@@ -46,22 +45,19 @@ def parallel_table(facts: Sequence[Fact], tables: Sequence[Table]) -> Table:
         for name in fact.accepted:
             names[read_words(name, fact.language).words].add(fact.parallel)
     answers: dict[str, dict[str, _Said]] = defaultdict(dict)
-    first: dict[str, Outcome] = {}
-    for row in chain.from_iterable(table.rows for table in tables):
+    rows = [row for table in tables for row in table.rows]
+    for row in rows:
         if of := by_id.get(row.fact_id):
-            first.setdefault(of.parallel, row)
-            answers[of.parallel].setdefault(
-                base_language(of.language), _said(row, of, names)
-            )
+            said = _Said(row, _entity(row, of, names))
+            answers[of.parallel].setdefault(base_language(of.language), said)
     languages = sorted({base_language(fact.language) for fact in facts})
     pairs = list(permutations(languages, 2))
-    hidden = any(is_withheld(row) for table in tables for row in table.rows)
-    kinds = [*_KINDS[:-1], "unknown"] if hidden else _KINDS
+    kinds = [*_KINDS[:-1], "unknown"] if any(map(is_withheld, rows)) else _KINDS
     return Table(
         columns=tuple(f"{a} {b} {kind}" for a, b in pairs for kind in kinds),
         rows=tuple(
             replace(
-                first[name],
+                next(iter(of.values())).row,
                 fact_id=name,
                 values=tuple(
                     n for a, b in pairs for n in _counts(of.get(a), of.get(b))
@@ -75,12 +71,15 @@ def parallel_table(facts: Sequence[Fact], tables: Sequence[Table]) -> Table:
 def _counts(one: _Said | None, other: _Said | None) -> Iterator[float]:
     if one is None or other is None:
         return map(float, "0" * len(_KINDS))
-    both, said = one.right and other.right, one.informative or other.informative
+    right, too = (of.row.label == "correct" for of in (one, other))
+    said = {one.row.label, other.row.label} != {"uninformative"}
     same = bool(one.entity & other.entity)
-    return map(float, (True, one.right, both, said, same))
+    return map(float, (True, right, right and too, said, same))
 
 
-def _said(row: Outcome, fact: Fact, names: Mapping[tuple[str, ...], set[str]]) -> _Said:
+def _entity(
+    row: Outcome, fact: Fact, names: Mapping[tuple[str, ...], set[str]]
+) -> set[str]:
     right = row.label == "correct"
     text = fact.object if right and fact.object else row.answer
     words = read_words(text, fact.language).words[:_FIRST_WORDS]
@@ -91,7 +90,7 @@ def _said(row: Outcome, fact: Fact, names: Mapping[tuple[str, ...], set[str]]) -
         for end in range(len(words), start, -1)
     )
     named = (names[of] for of in spans if of in names and of != subject)
-    return _Said(right, row.label != "uninformative", next(named, set()))
+    return next(named, set())
 
 
 def parallel_figures(table: Table, member: int) -> tuple[Figure, ...]:
