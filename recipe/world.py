@@ -85,7 +85,8 @@ def cities(sources: Sources) -> list[Fact]:
     facts = []
     for name, city in list(clear.items())[:CITIES]:
         code = city["countrycode"]
-        answers = [*sources.names(code), *sources.part(city)]
+        part = sources.part(f"{code}-{city['admin1code']}")
+        answers = [*sources.names(code), *part]
         facts.append(
             sources.fact(
                 "P17",

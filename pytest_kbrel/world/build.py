@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,11 +14,12 @@ from typing import Any
 
 from pytest_kbrel.errors import KbrelError, MissingExtraError, SuiteError
 from pytest_kbrel.facts.files import fact_line, relations_text
+from pytest_kbrel.facts.readers.base import delimiter_of, table
 from pytest_kbrel.facts.sampling import fact_buckets, first_drawn
 from pytest_kbrel.outputs import write_text
 from pytest_kbrel.records import BUCKETS, Fact, Relation, record
 from pytest_kbrel.world.names import fold, has_words, other_names
-from pytest_kbrel.world.suite import Part, sources_text, suite_text
+from pytest_kbrel.world.suite import EFFECTIVE, Part, sources_text, suite_text
 from pytest_kbrel.world.tables import read_table
 
 # Facts of a relation and bucket in a small world.
@@ -45,23 +46,22 @@ def build_world(
     small: bool = False,
     views: Path | None = None,
     npm: Path | None = None,
-    untried: bool = False,
 ) -> Built:
     """Write facts, relations, sources and suite into a folder that is new or empty.
 
     Packages that are none of Python's are read from the folder ``npm``, or left out. Raises
-    ``MissingExtraError`` without one of Python's, ``KbrelError`` on a version that was not tried (unless
-    ``untried``) and on a folder with files, ``SuiteError`` on a table of views that does not fit.
+    ``MissingExtraError`` without one of Python's, ``KbrelError`` on a version that was not tried and
+    on a folder with files, ``SuiteError`` on a table of views that does not fit.
     """
     if output.is_file() or (output.is_dir() and any(output.iterdir())):
         raise KbrelError(
             f"{output}: found a file, or files in it; allowed: a new or empty folder"
         )
-    packages, table = read_table("packages.yaml"), read_table("relations.yaml")
-    versions = dict(_versions(packages, npm, untried))
+    packages, known = read_table("packages.yaml"), read_table("relations.yaml")
+    versions, proxies = dict(_versions(packages, npm)), known["proxies"]
     missing: dict[str, list[str]] = defaultdict(list)
     rows = {}
-    for name, row in table["relations"].items():
+    for name, row in known["relations"].items():
         if row["package"] in versions:
             rows[name] = {**row, **packages[row["package"]]}
         else:
@@ -73,9 +73,9 @@ def build_world(
             id=name,
             label=rows[name]["label"],
             domain=rows[name]["domain"],
-            answer_type=rows[name].get("kind", ""),
-            proxy=table["proxies"][rows[name]["proxy"]]["name"],
-            worth=table["proxies"][rows[name]["proxy"]]["worth"],
+            answer_type=rows[name].get("answer_type", ""),
+            proxy=proxies[rows[name]["proxy"]]["name"],
+            worth=proxies[rows[name]["proxy"]]["worth"],
             lead=rows[name]["lead"],
             frames=tuple(rows[name]["frames"]),
         )
@@ -104,7 +104,7 @@ def build_world(
 
 
 def _versions(
-    packages: Mapping[str, Any], npm: Path | None, untried: bool
+    packages: Mapping[str, Any], npm: Path | None
 ) -> Iterator[tuple[str, str]]:
     for name, about in packages.items():
         if about.get("npm"):
@@ -117,10 +117,9 @@ def _versions(
                 installed = version(name)
             except PackageNotFoundError:
                 raise MissingExtraError(name, "world", "kbrel build world") from None
-        if installed != about["version"] and not untried:
+        if installed != about["version"]:
             raise KbrelError(
-                f"{name}: found version {installed}; allowed: {about['version']}, which was tried, or another with "
-                "--untried (no baseline of the tried version fits its facts)"
+                f"{name}: found version {installed}; allowed: {about['version']}, which was tried"
             )
         yield name, installed
 
@@ -133,30 +132,32 @@ def _facts(
     from pytest_kbrel.world import topics
 
     functions = {**vars(places), **vars(topics)}
-    sources = places.Sources(npm)
+    sources = places.Sources(npm or Path())
     used = dict.fromkeys(row["source"] for row in rows.values())
     records = {name: list(functions[name](sources)) for name in used}
     pairs: set[tuple[str, str, str]] = set()
     facts = {}
     for name, row in rows.items():
         by_subject: dict[str, list[Fact]] = defaultdict(list)
+        fits = re.compile(row.get("subject_is", ".+")).fullmatch
         for one in records[row["source"]]:
-            subject = one.get(row["subject"])
-            answers = [
-                " ".join(a.split()) for a in one.get(row["object"], ()) if a.strip()
-            ]
-            if subject and answers and one["id"] not in row.get("not", ()):
+            subject, *_ = _texts(one.get(row["subject"])) or [""]
+            answers = _texts(one.get(row["object"]))
+            if answers and fits(subject) and str(one["id"]) not in row.get("not", ()):
+                known = (
+                    one["popularity"] if "popularity" in one else sources.words(subject)
+                )
                 fact = Fact(
                     id=f"{name}-{one['id']}",
                     relation=name,
-                    subject=subject[0],
+                    subject=subject,
                     object=answers[0],
                     aliases=other_names(answers[0], answers[1:]),
-                    popularity=one["popularity"] and round(one["popularity"], 3),
+                    popularity=known and round(known, 3),
                     source=row["data"],
                     licence=row["licence"],
                 )
-                by_subject[_key(fact.subject)].append(fact)
+                by_subject[_key(subject)].append(fact)
         kept = []
         for subject, same in by_subject.items():
             fact = min(same, key=_rank)
@@ -177,6 +178,12 @@ def _facts(
         if balanced:
             facts[name] = sorted(balanced, key=_rank)
     return facts
+
+
+def _texts(value: Any) -> list[str]:
+    """Return what a field has, one or a list, with single spaces."""
+    texts = value if isinstance(value, (list, tuple)) else [value or ""]
+    return [" ".join(text.split()) for text in map(str, texts) if text.strip()]
 
 
 def _rank(fact: Fact) -> tuple[float, str]:
@@ -235,7 +242,7 @@ def _join_views(
 ) -> None:
     """Put page views in the place of a proxy in each relation of which a table has at least half the facts.
 
-    Its other facts are left out: views and a proxy cannot be compared.
+    Its other facts are left out: views and a proxy cannot be compared. So many must be left as a suite can ask about.
     """
     views = _read_views(path, {fact.id for of in facts.values() for fact in of})
     any_joined = False
@@ -245,10 +252,13 @@ def _join_views(
             count = views.get(fact.id, views.get(_key(fact.subject)))
             joined += [] if count is None else [replace(fact, popularity=count)]
         any_joined |= bool(joined)
-        if joined and len(joined) >= COVERED * len(of):
+        if len(joined) >= max(COVERED * len(of), EFFECTIVE):
             left_out["facts without page views"] += len(of) - len(joined)
             facts[name] = sorted(joined, key=_rank)
             relations[name] = replace(relations[name], proxy="page views", worth="good")
+        elif joined:
+            why = f"page views of {name}: of under half of its facts, or of under {EFFECTIVE}"
+            left_out[why] += len(joined)
     if not any_joined:
         raise SuiteError(
             "found no subject of these facts; allowed: names of subjects, or ids of facts.jsonl",
@@ -258,27 +268,27 @@ def _join_views(
 
 def _read_views(path: Path, ids: set[str]) -> dict[str, float]:
     """Return page views by the id of a fact, or the name of a subject."""
-    views: dict[str, float] = {}
-    with path.open(encoding="utf-8", newline="") as stream:
-        reader = csv.DictReader(
-            stream, delimiter="\t" if path.suffix == ".tsv" else ","
+    rows, views = table(path, delimiter_of(path)), dict[str, float]()
+    _, header = next(rows)
+    heads = [*header] if isinstance(header, dict) else []
+    if not {"views"} < {*heads} & {"views", "id", "subject"}:
+        message = (
+            f"found the columns {', '.join(heads)}; allowed: views, and id or subject"
         )
-        heads = [*(reader.fieldnames or ())]
-        if "views" not in heads or not {"id", "subject"} & {*heads}:
-            present = ", ".join(heads) or "nothing"
-            message = f"found the columns {present}; allowed: views, and id or subject"
-            raise SuiteError(message, path, 1)
-        for row in reader:
-            name = row.get("id") or ""
-            if name and name not in ids:
-                message = f"found the id {name!r}; allowed: ids of these facts (facts.jsonl), or subject"
-                raise SuiteError(message, path, reader.line_num)
-            try:
-                count = float(row["views"])
-            except (TypeError, ValueError):
-                count = -1.0
-            if not 0 <= count < 1e300:
-                message = f"found views {row['views']!r}; allowed: a number from 0"
-                raise SuiteError(message, path, reader.line_num)
-            views[name or _key(row.get("subject"))] = count
+        raise SuiteError(message, path, 1)
+    for line, row in rows:
+        if isinstance(row, SuiteError):
+            raise row
+        name = row.get("id", "")
+        if name and name not in ids:
+            message = f"found the id {name!r}; allowed: ids of these facts (facts.jsonl), or subject"
+            raise SuiteError(message, path, line)
+        try:
+            count = float(row.get("views", ""))
+        except ValueError:
+            count = -1.0
+        if not 0 <= count < 1e300:
+            message = f"found views {row.get('views')!r}; allowed: a number from 0"
+            raise SuiteError(message, path, line)
+        views[name or _key(row.get("subject"))] = count
     return views

@@ -18,22 +18,6 @@ from pytest_kbrel.world.names import other_names
 from pytest_kbrel.world.places import Places
 from pytest_kbrel.world.tables import read_table
 
-CONTINENTS = {
-    "AF": "Africa",
-    "AS": "Asia",
-    "EU": "Europe",
-    "NA": "North America",
-    "OC": "Oceania",
-    "SA": "South America",
-}
-CROWNS = {"Koruna", "Krona", "Krone", "Króna"}
-UK_PARTS = {
-    "ENG": "England",
-    "SCT": "Scotland",
-    "WLS": "Wales",
-    "NIR": "Northern Ireland",
-}
-
 Record = Mapping[str, Any]
 
 
@@ -58,7 +42,7 @@ class Countries:
             and code not in self.hand["contested"]
             and code not in self.hand["unclear_territories"]
             and country["population"] >= 10_000
-            and country["continentcode"] in CONTINENTS
+            and country["continentcode"] in self.hand["continents"]
         }
 
     @cached_property
@@ -107,10 +91,9 @@ class Countries:
             *other_names(given[0], [*given[1:], *([geonames] if code != "KZ" else [])]),
         )
 
-    def part(self, city: Record) -> list[str]:
-        """Return which part of the United Kingdom a place is in, which many call a country."""
-        part = UK_PARTS.get(city["admin1code"]) if city["countrycode"] == "GB" else None
-        return [part] if part else []
+    def part(self, region: str) -> Sequence[str]:
+        """Return the part of the United Kingdom that a region such as GB-ENG is, which many call a country."""
+        return tuple(self.hand["parts"].get(region, ()))
 
     def about(self, code: str) -> dict[str, Sequence[str]]:
         """Return capital, continent, languages and money of a country, and what each is called besides.
@@ -136,7 +119,7 @@ class Countries:
             else self.capital(code),
             "continent": ()
             if code in hand["no_continent"]
-            else (CONTINENTS[country["continentcode"]],),
+            else (hand["continents"][country["continentcode"]],),
             "language": ()
             if code in hand["no_language"] or not get_official_languages(code)
             else languages,
@@ -158,7 +141,7 @@ class Countries:
             # "Yen" is a full answer where few currencies share the word; "dollar" is none.
             if last_words[unit] <= 2:
                 names.append(unit)
-            if unit in CROWNS:
+            if unit in self.hand["crowns"]:
                 names.append(" ".join([*whose, "crown"]))
         return [*names, *self.hand["local_money"].get(country, ())] if names else []
 

