@@ -46,7 +46,9 @@ class Sources(Countries):
 
     def home(self, region: str) -> Sequence[str]:
         """Return the names of a region's country, if that is sovereign and not contested."""
-        known = {} if region[:2] in self.hand["dependent"] else self.land_names
+        contested = region.replace("-", ".") in self.hand["contested_regions"]
+        asked = not contested and region[:2] not in self.hand["dependent"]
+        known = self.land_names if asked else {}
         return [*known.get(region[:2], ()), *self.part(region)]
 
     def called(self, city: Mapping[str, Any], *names: str) -> list[str]:
@@ -193,7 +195,7 @@ def airports(sources: Sources) -> Iterator[Record]:
             and airport["iata"]
             and sources.places.clear(near, name[1])
             and name[0],
-            "country": sources.home(airport["country"]),
+            "country": sources.home(f"{near['countrycode']}-{near['admin1code']}"),
         }
 
 

@@ -29,7 +29,7 @@ def people(sources: Sources) -> Iterator[Record]:
         head, _, gloss = line.partition(" | ")
         offset, kind, _, count, *rest = head.split()
         names = [name.replace("_", " ") for name in rest[: 2 * int(count, 16) : 2]]
-        senses.update(fold(name).casefold() for name in names)
+        senses.update(fold(n.removesuffix(" Jr.")).casefold() for n in names)
         # Single ones among WordNet's people.
         if kind == "18" and "@i" in rest:
             described.append((offset, names, gloss))
