@@ -40,7 +40,8 @@ def read_yaml(file: str) -> Any:
     """Return a YAML file of the package."""
     import yaml
 
-    return yaml.safe_load(read_text(file))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(read_text(file), loader)
 
 
 def tsv_rows(file: str) -> list[list[str]]:

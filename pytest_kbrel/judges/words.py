@@ -12,11 +12,11 @@ import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
-from importlib import resources
 from typing import Any, NamedTuple
 
 from pytest_kbrel.judges.dates import DIGIT, calendar_of, in_english_dates
 from pytest_kbrel.records import LANGUAGES, base_language
+from pytest_kbrel.resources import read_yaml
 
 LONGEST = 2000
 """How many characters of a text are read: a longer one is no answer, and a hostile one costs time."""
@@ -66,14 +66,9 @@ class _Language(NamedTuple):
     ending: re.Pattern[str]
 
 
-@lru_cache(maxsize=32)
 def data(name: str) -> Any:
     """Return a YAML file of this folder, named without its ending."""
-    import yaml
-
-    file = resources.files("pytest_kbrel.judges").joinpath(f"{name}.yaml")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load(file.read_text("utf-8"), loader)
+    return read_yaml(f"judges/{name}.yaml")
 
 
 _DATA = data("words")

@@ -18,9 +18,9 @@ from pytest_kbrel.facts.readers.base import delimiter_of, table
 from pytest_kbrel.facts.sampling import fact_buckets, first_drawn
 from pytest_kbrel.outputs import write_text
 from pytest_kbrel.records import BUCKETS, Fact, Relation, record
+from pytest_kbrel.resources import read_yaml
 from pytest_kbrel.world.names import fold, has_words, other_names
 from pytest_kbrel.world.suite import EFFECTIVE, Part, sources_text, suite_text
-from pytest_kbrel.world.tables import read_table
 
 # Facts of a relation and bucket in a small world.
 SHARE = 20
@@ -57,7 +57,10 @@ def build_world(
         raise KbrelError(
             f"{output}: found a file, or files in it; allowed: a new or empty folder"
         )
-    packages, known = read_table("packages.yaml"), read_table("relations.yaml")
+    packages, known = (
+        read_yaml("world/packages.yaml"),
+        read_yaml("world/relations.yaml"),
+    )
     versions, proxies = dict(_versions(packages, npm)), known["proxies"]
     missing: dict[str, list[str]] = defaultdict(list)
     rows = {}

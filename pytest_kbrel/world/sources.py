@@ -14,10 +14,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from pytest_kbrel.resources import read_yaml
 from pytest_kbrel.world.countries import Countries
 from pytest_kbrel.world.names import has_words
 from pytest_kbrel.world.places import fame, key, kilometres
-from pytest_kbrel.world.tables import read_table
 
 # GeoNames' largest file: all places of so many people.
 ALL_PLACES = 500
@@ -31,7 +31,7 @@ class Sources(Countries):
 
     def __init__(self, npm: Path) -> None:
         super().__init__(ALL_PLACES)
-        self.npm, self.rows = npm, read_table("relations.yaml")
+        self.npm, self.rows = npm, read_yaml("world/relations.yaml")
         self.frequency = import_module("wordfreq").word_frequency
         self.land_names = {code: self.names(code) for code in self.land}
         self.codes = {n: code for code, of in self.land_names.items() for n in of}

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_kbrel.facts.sampling import first_drawn
 from pytest_kbrel.records import BUCKETS, Bucket, Fact, Relation, record
-from pytest_kbrel.world.tables import HERE
+from pytest_kbrel.resources import read_text
 
 # Facts of a slice at least, if it is one of a single domain, and at most; a tolerance of .04 needs the former.
 LEAST, MOST = 400, 600
@@ -36,7 +36,7 @@ def suite_text(parts: Sequence[Part]) -> str:
     """Return the suite over all facts: by relation, by domain and bucket, and of known and unseen knowledge."""
     large = sorted(parts, key=lambda part: -len(part.facts))
     deciding = [part.relation.id for part in large if _decides(part.facts)]
-    text = (HERE / "full.kb.yaml.in").read_text(encoding="utf-8")
+    text = read_text("world/full.kb.yaml.in")
     for probe, slices in (
         ("monitor", deciding[:MONITORED]),
         ("reliability", deciding),

