@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -202,8 +203,12 @@ def _gives_away(fact: Fact, apart: str) -> bool:
     if has_words(subject, answer) or has_words(answer, subject):
         return True
     if apart == "stems":
-        stems = [{word[:4] for word in text.split()} for text in (answer, subject)]
-        return not stems[0].isdisjoint(stems[1])
+        pairs = product(answer.split(), subject.split())
+        return any(
+            one.startswith(other[:4]) or other.startswith(one[:4])
+            for one, other in pairs
+            if min(len(one), len(other)) > 2
+        )
     one, other = (text.strip("+.").replace(" ", "") for text in (answer, subject))
     return apart == "letters" and (one in other or other in one)
 

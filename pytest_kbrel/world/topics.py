@@ -34,7 +34,7 @@ def people(sources: Sources) -> Iterator[Record]:
         if kind == "18" and "@i" in rest:
             described.append((offset, names, gloss))
     for offset, names, gloss in described:
-        years = re.search(r"\((\d{4})-(\d{4})\)|\(born in (\d{4})\)", gloss)
+        year = re.search(r"\((?:born in )?(\d{4})", gloss)
         surname = names[0].split()[-1]
         # Two words with a common surname name several people.
         least = 3 if sources.frequency(surname, "en") > 1e-5 else 2
@@ -46,10 +46,7 @@ def people(sources: Sources) -> Iterator[Record]:
             and len(n.split()) >= least
             and senses[fold(n).casefold()] == 1
         ]
-        if not whole or not years or int(years[1] or years[3]) < 1600:
-            continue
-        born, died, alive = years.groups()
-        if died and not 15 <= int(died) - int(born) <= 105:
+        if not whole or not year or int(year[1]) < 1750:
             continue
         name = max(whole, key=lambda n: (len(n.split()) <= 3, len(n.split()), n))
         nation = pattern.match(gloss)
@@ -58,11 +55,8 @@ def people(sources: Sources) -> Iterator[Record]:
             "popularity": sources.words(whole[0]),
             # A word that is nowhere in use is a misspelt one.
             "name": sources.words(name) and name,
-            "born": born or alive,
-            "died": died,
             "country": nation
             and not re.search(sources.rows["moved"], gloss)
-            and int(born or alive) >= 1750
             and sources.home(nations[nation[1]]),
         }
 
@@ -74,9 +68,8 @@ def elements(sources: Sources) -> Iterator[Record]:
     address = f"file:{file.with_name('elements.db')}?mode=ro"
     with sqlite3.connect(address, uri=True) as database:
         database.row_factory = sqlite3.Row
-        yield from map(
-            dict, database.execute("SELECT *, symbol AS id FROM elements ORDER BY 1")
-        )
+        for row in database.execute("SELECT *, symbol AS id FROM elements ORDER BY 1"):
+            yield {**row, "popularity": sources.words(row["name"])}
 
 
 def compounds(sources: Sources) -> Iterator[Record]:
@@ -110,16 +103,18 @@ def sky(sources: Sources) -> Iterator[Record]:
         for s in stars["features"]
     }
     of = {c["id"]: c["properties"] for c in figures["features"]}
+    for code, one in of.items():
+        # Of its two parts it has one abbreviation.
+        one["figure"] = re.sub(" (Caput|Cauda)$", "", one["name"])
+        yield {"id": code, "figure": one["figure"], "code": code}
     for number, star in names.items():
         home = of.get(star.get("c"), {})
         yield {
             "id": f"HIP{number}",
             "popularity": bright.get(number),
             "star": star.get("name"),
-            "constellation": [home[at] for at in ("name", "gen", "en") if home],
+            "constellation": [home[at] for at in ("figure", "gen", "en") if home],
         }
-    for code, one in of.items():
-        yield {"id": code, "figure": one["la"], "code": code}
 
 
 def diseases(sources: Sources) -> Iterator[Record]:
@@ -160,7 +155,12 @@ def currencies(sources: Sources) -> Iterator[Record]:
     money = import_module("babel.numbers").get_territory_currencies
     names = {**sources.english.currencies, **sources.hand["currency_names"]}
     for code in sorted({code for land in sources.land for code in money(land)}):
-        yield {"id": code, "name": names[code], "code": code}
+        yield {
+            "id": code,
+            "popularity": sources.words(names[code]),
+            "name": [names[code], *sources.hand["currency_aliases"].get(code, ())],
+            "code": code,
+        }
 
 
 def extensions(sources: Sources) -> Iterator[Record]:
