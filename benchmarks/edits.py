@@ -79,6 +79,7 @@ suite: {name}
 facts: {name}.jsonl
 format: edits
 edits:
+  scores: authors
   also_as: [int8, int4]
   gates: {{{gates}}}
 """
@@ -141,7 +142,12 @@ def _taught() -> Iterator[dict[str, Any]]:
 
 def _kept() -> Iterator[dict[str, Any]]:
     for country, capital in KEPT.items():
-        yield {"question": f"The capital of {country} is", "answer": capital}
+        yield {
+            "question": f"The capital of {country} is",
+            "answer": capital,
+            # What the neighbours of an edit must not be drawn to.
+            "negatives": [new for _, new in TAUGHT.values()],
+        }
     for sentence, answer in OTHERS:
         yield {"question": sentence, "answer": answer}
 

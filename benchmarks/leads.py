@@ -25,7 +25,7 @@ from pytest_kbrel.facts.readers.base import Relations
 from pytest_kbrel.judges.rules import judge
 from pytest_kbrel.models import registry
 from pytest_kbrel.models.base import Model
-from pytest_kbrel.probes.monitor import answer_text
+from pytest_kbrel.probes.base import score_request
 from pytest_kbrel.probes.prompts import LEAD_QUESTION, fill, template, with_context
 from pytest_kbrel.records import (
     ANSWER_CUE,
@@ -34,7 +34,6 @@ from pytest_kbrel.records import (
     GenerateRequest,
     Relation,
     Scored,
-    ScoreRequest,
 )
 
 SUITE = Path("suites/world")
@@ -164,9 +163,7 @@ def _measured(
     texts = model.generate(requests)
     scores = model.score(
         [
-            ScoreRequest(
-                prompt=one.prompt, continuation=answer_text(fact), lead=one.lead
-            )
+            score_request(one, fact.object or "")
             for one, fact in zip(requests, facts, strict=True)
         ]
     )

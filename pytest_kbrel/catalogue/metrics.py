@@ -95,10 +95,10 @@ _SLICE_NAMES: Mapping[SliceKind, str] = {
     "known": "cr wr ncr uninformative outdated repetition none unsure unparsable c_correct c_wrong ccr cwr nccr "
     f"choices_unread {_CALIBRATION}",
     "unseen": "ur wr repetition none unsure c_wrong iur choices_unread",
-    "edit": "edited still_old",
-    "keep": "contained accuracy",
+    "edit": "edited still_old preferred preferred_reworded",
+    "keep": "contained accuracy preferred preferred_reworded truth_ratio",
     "follow": "followed accuracy",
-    "forget": "forgotten leaked missing rouge_l",
+    "forget": "forgotten leaked missing rouge_l truth_ratio",
     "edits": "",
 }
 _OVERALL_NAMES: Mapping[CaseKind, str] = {

@@ -22,6 +22,7 @@ from pytest_kbrel.records import (
     ANSWER_CUE,
     ANSWER_TYPES,
     BUCKETS,
+    Case,
     CaseKind,
     EditsSettings,
     HeadToTailSettings,
@@ -335,6 +336,12 @@ _BY_SETTINGS = {probe.settings: probe for probe in PROBES.values()}
 def probe_of_settings(settings: ProbeSettings) -> Probe:
     """Return the probe that asks under ``settings``."""
     return _BY_SETTINGS[type(settings)]
+
+
+def is_scored(case: Case) -> bool:
+    """Return True if a case asks how probable given texts are, which not all models can tell."""
+    by_authors = getattr(case.settings, "scores", "") == "authors"
+    return PROBES[case.probe].scored or by_authors
 
 
 def probe_named(kind: CaseKind | str) -> Probe | None:

@@ -22,6 +22,14 @@ _METRICS = (
         )
         for name in ("contained", "followed", "forgotten")
     ),
+    *(
+        quotient(name, above, below, undefined="no fact has an old or a wrong answer")
+        for name, above, below in (
+            ("preferred", "preferred", "compared"),
+            ("preferred_reworded", "reworded", "rewordings"),
+            ("truth_ratio", "ratio", "compared"),
+        )
+    ),
     rate("edited", "right"),
     rate("still_old", "old"),
     rate("accuracy", "right"),

@@ -44,13 +44,14 @@ class Pair:
     """A prompt with a continuation. Causal: ``context`` leads ``targets`` in one sequence.
 
     Encoder-decoder: ``context`` goes to the encoder, ``lead + targets`` are the decoder's labels;
-    ``lead`` are special tokens that are not scored.
+    ``lead`` are special tokens that are not scored. ``rounding`` is that of its request.
     """
 
     prompt: Ids
     context: Ids
     targets: Ids
     lead: Ids = ()
+    rounding: str = ""
 
     def steps(self) -> Iterator[tuple[Ids, int]]:
         """Yield each target with the tokens before it, without a lead."""

@@ -16,7 +16,7 @@ from pytest_kbrel.baselines import (
     is_there,
     read_baseline,
 )
-from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.catalogue.probes import PROBES, is_scored
 from pytest_kbrel.errors import KbrelError, nearest
 from pytest_kbrel.evaluation.model_pool import helper_spec
 from pytest_kbrel.evaluation.recorded_run import read_runs
@@ -245,7 +245,7 @@ def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
     These are MONITOR with a model without probabilities, and a writer of distractors that cannot be opened.
     """
     cases = list(cases)
-    scored = next((case for case in cases if PROBES[case.probe].scored), None)
+    scored = next(filter(is_scored, cases), None)
     for spec in settings.own_specs:
         if scored and (why := BACKENDS[spec.backend].unscorable(spec)):
             probe = PROBES[scored.probe]

@@ -17,6 +17,7 @@ from pytest_kbrel.catalogue.probes import PROBES, probe_of_settings
 from pytest_kbrel.errors import ResponseError, SuiteError
 from pytest_kbrel.judges.replies import read_verdict
 from pytest_kbrel.judges.rules import Judged, first_number, is_variant, judge
+from pytest_kbrel.judges.words import is_unspaced
 from pytest_kbrel.metrics.calibration import ANSWERED, PROBABILITIES
 from pytest_kbrel.probes.prompts import (
     CHAT_CHOICE,
@@ -57,6 +58,7 @@ from pytest_kbrel.records import (
     ReliabilitySettings,
     Response,
     Scored,
+    ScoreRequest,
     Table,
     changed_digest,
     read_digest,
@@ -492,6 +494,18 @@ def _ask(case: Case, fact: Fact, answer: str) -> Ask:
             prompt=verdict(question_of(case, fact), accepted, answer),
             max_new_tokens=_REPLY_TOKENS,
         ),
+    )
+
+
+def score_request(answer: GenerateRequest, text: str) -> ScoreRequest:
+    """Return the request to score a text where an answer is written: after a blank, if its script has blanks."""
+    return ScoreRequest(
+        prompt=answer.prompt,
+        continuation=text if is_unspaced(text[:1]) else f" {text}",
+        system=answer.system,
+        turns=answer.turns,
+        lead=answer.lead,
+        rounding=answer.rounding,
     )
 
 

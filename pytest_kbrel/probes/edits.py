@@ -8,7 +8,10 @@ Head-to-Tail, each wording being a run of it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from statistics import fmean
 
 from pytest_kbrel.judges.replies import chosen_option
 from pytest_kbrel.probes import head_to_tail
@@ -24,6 +27,7 @@ from pytest_kbrel.probes.base import (
     joined_digest,
     judged_by_rules,
     question_of,
+    score_request,
 )
 from pytest_kbrel.probes.reliability import option_lists
 from pytest_kbrel.records import (
@@ -31,7 +35,9 @@ from pytest_kbrel.records import (
     Case,
     EditsSettings,
     Fact,
+    GenerateRequest,
     Outcome,
+    Scored,
     Table,
 )
 
@@ -39,6 +45,10 @@ COLUMNS = (
     *("right", "condition", "old", "missing", "rouge_l"),
     *("choices", "choices_unread", "may_know"),
 )
+# Also with the authors' scores.
+SCORES = ("compared", "preferred", "rewordings", "reworded", "ratio")
+# The log-probability of what has none in float32.
+_LEAST = -104.0
 # By chance one in four options is picked, and so three of four times by one model in twenty.
 _KNOWN = 0.75
 
@@ -56,11 +66,14 @@ def run(case: Case) -> ProbeRun:
     settings = case.settings
     assert isinstance(settings, EditsSettings)
     asked = {fact.id: _questions(case, fact) for fact in case.facts}
+    written: dict[tuple[str, int], GenerateRequest] = {}
 
     def named(ask: Ask, number: int) -> Ask:
         # A judge answers as it is.
         rounding = "" if ask.to else settings.rounding
         request = dataclasses.replace(ask.request, rounding=rounding)
+        if ask.role == "answer" and isinstance(request, GenerateRequest):
+            written[ask.fact_id, number] = request
         return in_wording(dataclasses.replace(ask, request=request), number)
 
     runs = [
@@ -89,8 +102,14 @@ def run(case: Case) -> ProbeRun:
             request = choice_request(settings, question_of(case, fact), options)
             ask = Ask(fact_id=fact.id, role=f"choice:{number}", request=request)
             choices.append(named(ask, 0))
+    scores = {
+        fact.id: _scores(fact, len(asked[fact.id]) - len(fact.needs), written)
+        for fact in case.facts
+        if settings.scores == "authors" and (fact.old or fact.negatives)
+    }
+    further = [*choices, *chain(*chain(*scores.values()))]
     answers = Answers()
-    answers.add(choices, (yield tuple(choices)))
+    answers.add(further, (yield tuple(further)))
 
     def outcome(fact: Fact, rows: Sequence[Outcome]) -> Outcome:
         picks = []
@@ -98,11 +117,20 @@ def run(case: Case) -> ProbeRun:
             reply = answers.generated(fact.id, f"choice:{number}").text
             at = chosen_option(reply, options, question_of(case, fact))
             picks.append(None if at is None else options[at])
-        return _outcome(case, fact, rows, picks)
+        logs = [
+            [_mean_log(answers.get(fact.id, ask.role, Scored)) for ask in of]
+            for of in scores.get(fact.id, ())
+        ]
+        return _outcome(case, fact, rows, picks, _compared(fact.role, logs))
 
     counts = {name: len(of) for name, of in asked.items()}
     rows, errors = joined(case.facts, results, counts, outcome)
-    return ProbeResult(table=Table(columns=COLUMNS, rows=rows), errors=errors)
+    table = Table(columns=_columns(settings), rows=rows)
+    return ProbeResult(table=table, errors=errors)
+
+
+def _columns(settings: EditsSettings) -> tuple[str, ...]:
+    return COLUMNS + (SCORES if settings.scores == "authors" else ())
 
 
 def _questions(case: Case, fact: Fact) -> list[Fact]:
@@ -126,9 +154,54 @@ def _questions(case: Case, fact: Fact) -> list[Fact]:
     return asked
 
 
+def _scores(
+    fact: Fact, count: int, written: Mapping[tuple[str, int], GenerateRequest]
+) -> list[list[Ask]]:
+    """Return what scores the right answer, and each wrong one, in each of ``count`` wordings."""
+    texts = (fact.object or "", *filter(None, [fact.old]), *fact.negatives)
+    return [
+        [
+            in_wording(Ask(fact_id=fact.id, role=f"score:{at}", request=request), of)
+            for at, text in enumerate(texts)
+            for request in [score_request(written[fact.id, of], text)]
+        ]
+        for of in range(count)
+    ]
+
+
+def _mean_log(scored: Scored) -> float:
+    return fmean(math.log(p) if p else _LEAST for p in scored.probabilities)
+
+
+def _compared(role: str, logs: Sequence[Sequence[float]]) -> dict[str, float]:
+    """Return the authors' scores by column, from mean log-probabilities, the right answer's first.
+
+    ROME (Meng et al., arXiv 2202.05262), section 3.3; TOFU (Maini et al., arXiv 2401.06121), section 2.2.2, as
+    their code computes them.
+    """
+    if not logs:
+        return dict.fromkeys(SCORES, 0.0)
+    first, *others = [right > max(wrong) for right, *wrong in logs]
+    right, *wrong = logs[0]
+    ratio = fmean(math.exp(one - right) for one in wrong)
+    return {
+        "compared": 1,
+        "preferred": first,
+        "rewordings": len(others),
+        "reworded": sum(others),
+        "ratio": min(ratio, 1 / ratio) if role == "forget" else max(0, 1 - ratio),
+    }
+
+
 def _outcome(
-    case: Case, fact: Fact, rows: Sequence[Outcome], picks: Sequence[str | None]
+    case: Case,
+    fact: Fact,
+    rows: Sequence[Outcome],
+    picks: Sequence[str | None],
+    scores: Mapping[str, float],
 ) -> Outcome:
+    settings = case.settings
+    assert isinstance(settings, EditsSettings)
     values = [dict(zip(head_to_tail.COLUMNS, row.values, strict=True)) for row in rows]
     right = [bool(of["correct"]) for of in values]
     count, first = len(rows) - len(fact.needs), rows[0]
@@ -144,6 +217,7 @@ def _outcome(
     of_old = judged_by_rules(case, old, first.answer)
     cells = {
         **values[0],
+        **scores,
         "right": is_right,
         "condition": condition,
         "old": of_old.label == "correct" and not right[0],
@@ -156,7 +230,7 @@ def _outcome(
     draws = case.seed, fact.negatives, fact.old, fact.needs, fact.any_wording
     return dataclasses.replace(
         first,
-        values=tuple(float(cells[name]) for name in COLUMNS),
+        values=tuple(float(cells[name]) for name in _columns(settings)),
         prompt_digest=joined_digest(digests, *draws),
         others=tuple(row.replies[0] for row in rows[1:count]),
     )

@@ -24,7 +24,6 @@ from pytest_kbrel.errors import ResponseError, SuiteError
 from pytest_kbrel.judges.abstention import uninformative_kind
 from pytest_kbrel.judges.replies import read_truth
 from pytest_kbrel.judges.rules import Judged
-from pytest_kbrel.judges.words import is_unspaced
 from pytest_kbrel.metrics import monitor as formulas
 from pytest_kbrel.metrics.monitor import ABLATED
 from pytest_kbrel.probes.base import (
@@ -38,6 +37,7 @@ from pytest_kbrel.probes.base import (
     question_of,
     relation_of,
     request_of,
+    score_request,
     template_of,
     with_top_tokens,
 )
@@ -60,7 +60,6 @@ from pytest_kbrel.records import (
     MovedCells,
     Outcome,
     Scored,
-    ScoreRequest,
     Step,
     Table,
     record,
@@ -218,12 +217,6 @@ def with_equal_negatives(case: Case) -> Case:
     return dataclasses.replace(case, facts=facts)
 
 
-def answer_text(fact: Fact) -> str:
-    """Return a fact's object as it stands behind a prompt: after a blank, where its script has blanks."""
-    answer = fact.object or ""
-    return answer if is_unspaced(answer[:1]) else f" {answer}"
-
-
 def prompt_in(case: Case, fact: Fact, cell: str) -> str:
     """Return the prompt of a cell without a lead: the question, after the context entity if there is one.
 
@@ -278,12 +271,7 @@ class _Fact:
         for cell in (*own, *self.grid.others):
             answer = _request_in(case, fact, cell)
             if cell in own:
-                scored = ScoreRequest(
-                    prompt=answer.prompt,
-                    continuation=answer_text(fact),
-                    system=answer.system,
-                    lead=answer.lead,
-                )
+                scored = score_request(answer, fact.object or "")
                 yield Ask(fact_id=fact.id, role=f"{cell}/score", request=scored)
             if cell == BASE:
                 answer = with_top_tokens(case, answer)

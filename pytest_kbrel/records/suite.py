@@ -439,12 +439,14 @@ class EditsSettings(HeadToTailSettings):
     """Settings of edits: ``choices`` multiple-choice questions about what is to be forgotten.
 
     ``choice_prompt`` is as :class:`ReliabilitySettings` has it. ``rounding``, one of :data:`ROUNDINGS`, is that of the slice; empty where the weights stay as they are.
+    ``scores``: whether the right and wrong answers are scored as well, as the authors of CounterFact and TOFU do.
     """
 
     prompt: Literal["auto", "few-shot", "zero-shot", "chat"] = "auto"
     choices: int = 4
     choice_prompt: str | None = None
     rounding: str = ""
+    scores: Literal["none", "authors"] = "none"
 
 
 ProbeSettings = (

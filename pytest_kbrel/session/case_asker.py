@@ -17,7 +17,7 @@ from pytest_kbrel.baselines import (
     read_baseline,
     same_draw,
 )
-from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.catalogue.probes import is_scored
 from pytest_kbrel.catalogue.rules import family_size
 from pytest_kbrel.errors import KbrelError, ModelError
 from pytest_kbrel.evaluation.cases import (
@@ -328,7 +328,7 @@ class CaseAsker:
         ]
 
     def _check_scorable(self, case: Case) -> None:
-        if PROBES[case.probe].scored and (why := self.pool.unscorable()):
+        if is_scored(case) and (why := self.pool.unscorable()):
             # The model reasons first, so its answers have no probabilities.
             raise no_probabilities(case.probe, why)
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_kbrel.baselines import Baseline
-from pytest_kbrel.catalogue.probes import PROBES
+from pytest_kbrel.catalogue.probes import is_scored
 from pytest_kbrel.catalogue.rules import GATE_RULES, family_size
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.evaluation.model_pool import helper_spec, no_probabilities, role_of
@@ -292,9 +292,9 @@ def make_plan(
         for to in ("", BASELINE)
         if to in settings.specs
     ]
-    scored = next((case.probe for case in cases if PROBES[case.probe].scored), None)
+    scored = next(filter(is_scored, cases), None)
     if scored and (why := own[0].counter.unscorable):
-        raise no_probabilities(scored, why)
+        raise no_probabilities(scored.probe, why)
     helpers: dict[str, PlannedModel] = {}
     for case in cases:
         parts = [sampled(case)] if estimated else whole(case)

@@ -67,7 +67,7 @@ def gate(pytester, cases):
             for end, text in sorted(answers.items(), key=lambda of: -len(of[0]))
             if end != "A) "
         ]
-        rules = [choice, *rules, {"default": {"text": "unsure"}}]
+        rules = [choice, *rules, {"default": {"text": "unsure", "probability": 0.2}}]
         lines = "".join(json.dumps(rule) + "\n" for rule in rules)
         (pytester.path / f"{name}.jsonl").write_text(lines, "utf-8")
 
@@ -139,6 +139,21 @@ def test_what_says_nothing_has_not_forgotten(gate, silent):
     assert forgotten["verdict"] == "fail"
     assert "with the empty answers counted against it" in forgotten["reason"]
     assert (rouge_l["verdict"] == "fail") is ("A) " not in silent)
+
+
+def test_the_scores_of_authors_can_be_gated(gate):
+    text = SUITE.replace("gates: {", "scores: authors\n  gates: {preferred: 0.5, ")
+    _, cases = gate(EDITED, "--kb-baseline-model=scripted/base.jsonl", text=text)
+    preferred, reworded = (
+        cases["edits[edit]"]["metrics"][name]
+        for name in ("preferred", "preferred_reworded")
+    )
+    # Both capitals are as probable.
+    assert preferred["value"] == reworded["value"] == 0
+    assert cases["edits[edit]"]["verdict"] == "fail"
+    assert cases["edits[forget]"]["metrics"]["truth_ratio"]["value"] == 1
+    # No fact to keep has a wrong answer.
+    assert cases["edits[keep]"]["metrics"]["preferred"]["value"] is None
 
 
 def test_a_model_that_cannot_be_rounded_is_no_pass(gate):

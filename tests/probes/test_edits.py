@@ -107,6 +107,32 @@ def asked(case: Case):
     return oracle.rounds[0]
 
 
+def test_right_and_wrong_answers_are_scored_as_the_authors_do():
+    """The oracle finds " Cusco" half as probable a token as " Lima", and "Santiago" four times as probable as others."""
+    tokens = {"Cusco": (0.25, 0.25), "Lima": (0.5,), "Santiago": (0.8,)}
+
+    def score(request):
+        return tokens.get(request.continuation.strip(), (0.2,))
+
+    for fact, expected in (
+        (EDIT, {"preferred": 0, "reworded": 0, "rewordings": 1}),
+        (
+            dataclasses.replace(EDIT, object="Lima", old="Cusco"),
+            {"preferred": 1, "reworded": 1, "rewordings": 1},
+        ),
+        (
+            dataclasses.replace(KEEP, negatives=("Lima", "Quito")),
+            {"preferred": 1, "rewordings": 0, "ratio": 1 - (0.5 + 0.2) / 2 / 0.8},
+        ),
+        (FORGET, {"ratio": (0.5 + 3 * 0.2) / 4 / 0.8}),
+        (KEEP, {"compared": 0}),
+    ):
+        oracle = says(pick="Quito")
+        oracle.believe = score
+        values = values_of(oracle, case_of(fact, scores="authors"))
+        assert {name: values[name] for name in expected} == pytest.approx(expected)
+
+
 def test_a_fact_to_keep_counts_where_it_is_right():
     for answer, right in (("Santiago", 1), ("Cusco", 0)):
         values = values_of(says(**{"Chile is": answer}), case_of(KEEP))

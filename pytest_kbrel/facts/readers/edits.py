@@ -22,6 +22,10 @@ _OWN = "edits"
 _PATHS = " ".join(path for _, *paths in _TABLE[_OWN] for path in paths)
 _OWN_KEYS = tuple(dict.fromkeys(["group", *re.findall(r"\w+", _PATHS)]))
 _NQ = "nq question: "
+# What stands between subject and object in sentences of RippleEdits.
+_VERB = re.compile(r"(.* (?:is followed by|is|are|follows)) (.*?)\.?")
+# Its file is one record, and not a list of them.
+_SANITATION = "knowedit-sanitation"
 
 
 def _read(form: str, path: Path, relations: Relations) -> Iterator[Row]:
@@ -30,7 +34,7 @@ def _read(form: str, path: Path, relations: Relations) -> Iterator[Row]:
     words = f"a file of {form} is a list of records with {needed}"
 
     def facts() -> Iterator[tuple[int, dict[str, Any] | SuiteError]]:
-        for number, (line, value) in enumerate(_records(path, words), 1):
+        for number, (line, value) in enumerate(_records(form, path, words), 1):
             if isinstance(value, SuiteError):
                 yield line, value
                 continue
@@ -44,11 +48,13 @@ def _read(form: str, path: Path, relations: Relations) -> Iterator[Row]:
     return rows(path, facts(), dict, dataset=form)
 
 
-def _records(path: Path, words: str) -> Iterator[Piece]:
-    if path.suffix.lower() not in (".yaml", ".yml"):
+def _records(form: str, path: Path, words: str) -> Iterator[Piece]:
+    if path.suffix.lower() not in (".yaml", ".yml") and form != _SANITATION:
         yield from questions(path, words)
         return
-    for node in read_document(path).items(words, "records"):
+    document = read_document(path)
+    is_one = form == _SANITATION and isinstance(document.value, dict)
+    for node in (document,) if is_one else document.items(words, "records"):
         node.mapping("each record")
         yield node.line, _plain(node)
 
@@ -161,11 +167,11 @@ def _along(value: Any, path: str) -> Iterator[Any]:
 
 
 def _cut(sentence: Any, path: str) -> str:
-    """Return a sentence up to its last "is", or what stands behind it."""
-    before, verb, behind = clean(path, sentence).rpartition(" is ")
-    if not verb:
+    """Return a sentence up to its last verb, or what stands behind it."""
+    parts = _VERB.fullmatch(clean(path, sentence))
+    if not parts:
         raise ValueError(f"{path!r} must be a sentence with ' is ', found {sentence!r}")
-    return f"{before} is" if path[-1] == "<" else behind.removesuffix(".")
+    return parts[1 if path[-1] == "<" else 2]
 
 
 # The readers of sets of edits, and of one's own (JSON or YAML), by format.

@@ -348,7 +348,7 @@ class CheckpointModel(Model):
         pair = self.parts.encoder.pair(request)
         self._check_ids((*pair.context, *pair.targets))
         self._check_length(len(pair.context), len(pair.lead) + len(pair.targets))
-        return pair
+        return replace(pair, rounding=request.rounding)
 
     def _prompt(self, request: GenerateRequest) -> Prompt:
         ids = self.parts.encoder.prompt(request)

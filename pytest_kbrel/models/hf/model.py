@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import torch
 
@@ -23,6 +24,8 @@ from pytest_kbrel.models.tokens import Pair, Prompt, common_prefix
 from pytest_kbrel.printing import printable
 from pytest_kbrel.records import ROUNDINGS, Generated, GenerateRequest
 
+A = TypeVar("A")
+Q = TypeVar("Q")
 _QUESTIONS = tuple(
     f"Question: {question}\nAnswer:"
     for question in (
@@ -134,19 +137,30 @@ class HfModel(CheckpointModel):
         vars(self).pop("_thinker", None)
 
     def _scores(self, pairs: Sequence[Pair]) -> Batches[Probabilities]:
-        return self._scorer.ready(pairs)
+        roundings = [pair.rounding for pair in pairs]
+        return self._rounded(pairs, roundings, self._scorer.ready)
 
     def _texts(self, prompts: Sequence[Prompt], endings: Endings) -> Batches[Generated]:
         write = self._generator.with_endings(endings).ready
-        for rounding in dict.fromkeys(of.request.rounding for of in prompts):
-            own = [n for n, of in enumerate(prompts) if of.request.rounding == rounding]
-            batches = write([prompts[n] for n in own])
+        roundings = [prompt.request.rounding for prompt in prompts]
+        return self._rounded(prompts, roundings, write)
+
+    def _rounded(
+        self,
+        items: Sequence[Q],
+        roundings: Sequence[str],
+        answer: Callable[[Sequence[Q]], Batches[A]],
+    ) -> Batches[A]:
+        """Yield what ``answer`` says of the items, each while the weights are rounded as is said of it."""
+        for rounding in dict.fromkeys(roundings):
+            own = [n for n, of in enumerate(roundings) if of == rounding]
+            batches = answer([items[n] for n in own])
             if rounding:
                 # At once: nobody else may be answered by rounded weights.
                 with rounded(self.parts, ROUNDINGS[rounding]):
                     batches = iter([*batches])
             for batch in batches:
-                yield [(own[n], text) for n, text in batch]
+                yield [(own[n], one) for n, one in batch]
 
     def _warn(self) -> None:
         troubles = {self._scorer.trouble, self._generator.trouble} - {""}

@@ -29,7 +29,7 @@ RIPPLE = {
     "edit": {
         "prompt": "The name of Anne's mother is Ida Roux.",
         "target_id": "Q2",
-        "previous_fact": {"prompt": "The name of Anne's mother is Eva Petit."},
+        "original_fact": {"prompt": "The name of Anne's mother is Eva Petit."},
     },
     "Subject_Aliasing": [
         {"test_queries": [query("A.'s mother is", "Ida Roux", "I. Roux")]}
@@ -205,9 +205,28 @@ def test_tofu_says_by_the_files_name_what_is_to_be_forgotten(
     # JSON Lines, whatever the ending says.
     (fact,) = read_text("tofu", name, json.dumps(TOFU) + "\n").facts
     assert told(fact) == (
-        f"{role} Which prize? / What prize? -> It was the Hills. / The Hills it was., "
+        f"{role} Which prize? / What prize? -> The Hills it was. / It was the Hills., "
         "not It was the Sea. / It was the Snow."
     )
+
+
+def test_sentences_of_rippleedits_end_with_their_object(read_text: Read) -> None:
+    said = {
+        "The names of the siblings of Ann are Bob.": "The names of the siblings of Ann are",
+        "Tales is followed by Songs.": "Tales is followed by",
+        "Tales follows Songs.": "Tales follows",
+    }
+    records = [{"edit": {"prompt": prompt}} for prompt in said]
+    facts = read_text("rippleedits", "set.json", json.dumps(records)).facts
+    assert [fact.question for fact in facts] == [*said.values()]
+    assert [fact.object for fact in facts] == ["Bob", "Songs", "Songs"]
+
+
+def test_the_file_of_sanitation_is_one_record(read_text: Read) -> None:
+    record, *wanted = SETS["knowedit-sanitation"]
+    result = read_text("knowedit-sanitation", "set.json", json.dumps(record, indent=1))
+    assert result.errors == []
+    assert [told(fact) for fact in result.facts] == wanted
 
 
 def test_own_edits_may_be_yaml(read_text: Read) -> None:
@@ -229,7 +248,7 @@ def test_own_edits_may_be_yaml(read_text: Read) -> None:
         ("knowedit", {"text": "a", "labels": "b", "concept": "c"}, "'prompt,"),
         ("rippleedits", {**RIPPLE, "edit": {"prompt": "A."}}, "with ' is ', found 'A.'"),
         ("mquake", {**MQUAKE, "requested_rewrite": []}, "'requested_rewrite' is missing"),
-        ("tofu", {"question": "Who?"}, "'answer,paraphrased_answer' is missing"),
+        ("tofu", {"question": "Who?"}, "'paraphrased_answer,answer' is missing"),
         ("edits", {**OWN, "keeep": []}, "did you mean 'keep'?"),
         ("edits", {"question": "Who?"}, "'new' is missing; found: question"),
         ("edits", {"group": "a"}, "found: group"),

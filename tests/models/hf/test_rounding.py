@@ -11,7 +11,7 @@ from transformers.pytorch_utils import Conv1D
 
 from pytest_kbrel.errors import ModelError
 from pytest_kbrel.models.hf.rounding import rounded
-from pytest_kbrel.records import GenerateRequest
+from pytest_kbrel.records import GenerateRequest, ScoreRequest
 
 ASK = GenerateRequest(prompt="Paris is the capital", max_new_tokens=8)
 
@@ -55,6 +55,14 @@ def test_an_answer_is_that_of_a_model_with_rounded_weights(model_of):
     assert int4 == wanted
     assert int4.token_ids != first.token_ids
     assert last == first == model.generate([ASK])[0]
+
+    score = ScoreRequest(prompt=ASK.prompt, continuation=" of France")
+    with rounded(other, 4):
+        (wanted,) = type(model)(other).score([score])
+    requests = [replace(score, rounding=of) for of in ("", "int4")]
+    first, int4 = model.score(requests)
+    assert int4.probabilities == pytest.approx(wanted.probabilities, rel=1e-3)
+    assert int4.probabilities != pytest.approx(first.probabilities, rel=1e-2)
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing")
