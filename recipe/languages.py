@@ -31,7 +31,9 @@ FILE = Path(parallel.__file__).with_suffix(".tsv")
 FOLDER = FILE.with_name("parallel_files")
 # Brackets, abbreviations, lists, and names of which CLDR says that they are two.
 _UNFIT = re.compile(r"[()\[\]（）,.\d/&]|о-в| - |’s")
+_ARTICLE = re.compile(r"\bال")
 _LATIN = re.compile(r"[A-Za-z]")
+_HAN = re.compile(r"[\u3400-\u9fff]")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 Row = tuple[str, str, str, str]
 
@@ -44,7 +46,10 @@ def rows() -> list[Row]:
         for code in read_yaml("facts/languages.yaml")["languages"]
     ]
     worded: dict[Row, list[Fact]] = {}
-    for row in _candidates(known["states"].split(), known["left_out"].split()):
+    left_out = known["left_out"].split()
+    for row in _candidates(known["states"].split(), left_out):
+        if f"{row[0]}.{row[1]}" in left_out:
+            continue
         facts = [one.fact(*row) for one in languages]
         fit = [fact for fact in facts if is_fit(fact) and not gives_away(fact)]
         if len(fit) == len(languages):
@@ -117,12 +122,19 @@ def is_fit(fact: Fact) -> bool:
 def gives_away(fact: Fact) -> bool:
     """Return True if a word of the answer and one of the subject begin alike.
 
-    Without spaces between words: if two letters of the answer stand in the subject.
+    Without spaces between words: if two signs of the answer stand in the subject, three where all are syllables.
     """
     answer, subject = folded(fact.object or ""), folded(fact.subject)
     if _UNSPACED.search(answer + subject):
-        pairs = (answer[at : at + 2] for at in range(len(answer) - 1))
-        return answer in subject or any(pair in subject for pair in pairs)
+        parts = (
+            answer[at : at + size]
+            for size in (2, 3)
+            for at in range(len(answer) - size + 1)
+        )
+        shared = [part for part in parts if part in subject]
+        return answer in subject or any(
+            len(part) == 3 or _HAN.search(part) for part in shared
+        )
     return any(
         min(len(one), len(other)) > 2 and one[:4] == other[:4]
         for one in re.findall(r"\w+", answer)
@@ -131,9 +143,10 @@ def gives_away(fact: Fact) -> bool:
 
 
 def folded(text: str) -> str:
-    """Return a text in small letters without accents."""
+    """Return a text in small letters without accents and Arabic articles."""
     letters = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(char for char in letters if not unicodedata.combining(char))
+    plain = "".join(char for char in letters if not unicodedata.combining(char))
+    return _ARTICLE.sub("", plain)
 
 
 def _balanced(facts: list[Row]) -> list[Row]:

@@ -378,7 +378,10 @@ def at_worst(table: Table, ends: Mapping[str, float], before: Table | None) -> T
     """
     if "outdated" in ends and "outdated" not in table.columns:
         return table
-    if "choices_unread" not in table.columns and not any(map(is_empty, table.rows)):
+    # "right?" is how much more "right" may be.
+    open_ended = [name for name in table.columns if name.endswith("?")]
+    counted = open_ended or "choices_unread" in table.columns
+    if not (counted or any(map(is_empty, table.rows))):
         return table
     olds = {row.fact_id: row for row in before.rows} if before else {}
 
@@ -395,6 +398,8 @@ def at_worst(table: Table, ends: Mapping[str, float], before: Table | None) -> T
             values |= {
                 name: _KNOWN[name] for name in ("passed", "condition") if name in values
             }
+        for name in open_ended:
+            values[name[:-1]] += max(values[name] - was.get(name, 0.0), 0.0)
         return replace(row, values=tuple(values.values()))
 
     return replace(table, rows=tuple(map(row_at_worst, table.rows)))

@@ -16,13 +16,15 @@ import numpy as np
 
 from pytest_kbrel import stats
 from pytest_kbrel.gates.figures import Figure, figures_of
+from pytest_kbrel.gates.integrity import is_empty
 from pytest_kbrel.gates.measurement import is_withheld
 from pytest_kbrel.judges.words import read_words
 from pytest_kbrel.metrics.base import MetricFormula, formula, ratio
 from pytest_kbrel.records import Fact, LanguagePair, Outcome, Table, base_language
 
-# What is counted of an ordered pair of languages: the fields of LanguagePair.
-_KINDS = ("facts", "right", "both", "said", "same")
+# What is counted of an ordered pair of languages: what "right" and "said" may be more, at worst for a model, of
+# empty answers, and the fields of LanguagePair.
+_KINDS = ("right?", "said?", "facts", "right", "both", "said", "same")
 _FIRST_WORDS = 60
 
 
@@ -74,7 +76,9 @@ def _counts(one: _Said | None, other: _Said | None) -> Iterator[float]:
     right, too = (of.row.label == "correct" for of in (one, other))
     said = {one.row.label, other.row.label} != {"uninformative"}
     same = bool(one.entity & other.entity)
-    return map(float, (True, right, right and too, said, same))
+    empty = is_empty(one.row)
+    more = empty and not (right or too), (empty or is_empty(other.row)) and not said
+    return map(float, (*more, True, right, right and too, said, same))
 
 
 def _entity(
@@ -122,5 +126,5 @@ def language_pairs(table: Table) -> Iterator[LanguagePair]:
     ]
     for at in range(0, len(sums), len(_KINDS)):
         first, second, _ = table.columns[at].split()
-        counts = dict(zip(_KINDS, sums[at:], strict=False))
+        counts = dict(zip(_KINDS[2:], sums[at + 2 :], strict=False))
         yield LanguagePair(first=first, second=second, **counts)

@@ -39,6 +39,7 @@ from pytest_kbrel.records import BASELINE, Case, Suite
 from pytest_kbrel.reports.formatting import case_title, count, one_line
 from pytest_kbrel.session.plan import (
     DISCORDANT,
+    H200_RATE,
     GatePower,
     Plan,
     PlannedModel,
@@ -335,6 +336,10 @@ def _model(model: PlannedModel, plan: Plan) -> Iterator[str]:
         yield "  time: unknown, because no run of it has stored a rate"
     else:
         yield f"  time: {_seconds(seconds)} at the rate of its last run, if no answer is cached"
+    if model.computes_here:
+        there = _seconds(model.passes * counts.calls / H200_RATE)
+        measured = f"(measured: {H200_RATE} calls/s)"
+        yield f"  on one H200: {there} for 8B in bfloat16 {measured}"
     if cost is not None:
         apart = " but for thoughts" if thoughts else ""
         yield f"  cost: {cost[0]:,.4f} for what is read at least, {cost[1]:,.4f} at most{apart}"

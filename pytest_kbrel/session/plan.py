@@ -58,6 +58,9 @@ DISCORDANT = 0.1
 # Of the answers to several wordings about one fact. In the recorded candidates of the demo, means over 3
 # wordings had 0.42 to 0.58 of the variance of one, means over 7 had 0.24 to 0.34 (benchmarks/wordings.py).
 WORDING_CORRELATION = 0.2
+# Answers a second of a session of the world suite, by the shape of Llama 3.1 8B in bfloat16 on one NVIDIA H200
+# (benchmarks/gpu/h200-2026-11-27).
+H200_RATE = 396
 
 
 @record
@@ -222,7 +225,7 @@ class PlannedModel:
         self.passes = 2 if to not in names and settings.baseline_model else 1
         self._spec, self._settings = spec, settings
         backend = BACKENDS[spec.backend]
-        self.is_served = backend.is_served
+        self.is_served, self.computes_here = backend.is_served, backend.computes_here
         self.counter: TokenCounter = TokenCounter()
         if not (estimated and backend.computes_here):
             try:

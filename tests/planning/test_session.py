@@ -217,6 +217,7 @@ def test_no_model_is_opened_and_a_quick_plan_opens_no_tokenizer(
             "*; a token is taken to be 4 characters",
             "--kb-model reference: 12 calls",
             "  time: unknown, because no run of it has stored a rate",
+            f"  on one H200: {12 / 396:.1f} s for 8B in bfloat16 (measured: 396 calls/s)",
         ]
     )
 

@@ -132,6 +132,37 @@ def test_what_is_known_in_one_language_and_in_another(
     assert verdicts["consistency", "max_drop"] == "inconclusive"
 
 
+@pytest.mark.parametrize(
+    ("metric", "english", "german"),
+    [("consistency", "It is Vienna.", None), ("agreement", "unsure", "Es ist Wien.")],
+)
+def test_what_is_empty_in_one_language_counts_against_the_model(
+    pytester, suite, cases, metric, english, german
+):
+    """Nothing is said in German of three: it may be right, or wrong, and is not so in English."""
+    suite()
+    path = pytester.path / "suites" / "mini.kb.yaml"
+    gates = (
+        f"overall:\n  gates: {{{metric}: {{min: 0.9}}}}\nintegrity: {{empty: 1.0}}\n"
+    )
+    path.write_text(SUITE.partition("overall:")[0] + gates, "utf-8")
+    told = []
+    for text in (german, ""):
+        countries = "(Spain|Greece|Egypt|Spanien|Griechenland|Ägypten)"
+        changed = [{"pattern": rf"Question: .*{countries}\?", "text": english}]
+        if text is not None:
+            changed.append({"pattern": rf"Frage: .*{countries}\?", "text": text})
+        lines = "".join(json.dumps(rule) + "\n" for rule in changed)
+        (pytester.path / "one.jsonl").write_text(lines + script(9), "utf-8")
+        pytester.runpytest("suites", "--kb-model=scripted/one.jsonl")
+        told.append(cases()["pooled[overall]"])
+
+    assert [case["verdict"] for case in told] == ["fail", "fail"]
+    assert told[1]["metrics"][metric]["value"] == 1.0
+    reason = told[1]["gates"][0]["reason"]
+    assert reason.endswith("with the empty answers counted against it")
+
+
 def test_a_pack_without_texts_tells_of_no_agreement(pytester, suite, cases):
     suite(facts(dataset="theirs"))
     path = pytester.path / "suites" / "mini.kb.yaml"

@@ -206,7 +206,7 @@ def numbers_below(page, plot):
 
 def test_shares_of_buckets_are_weighted_by_their_facts():
     def bucket(part, n, *shares):
-        names = ("accuracy", "hallucination", "missing")
+        names = ("accuracy", "hallucination", "missing", "outdated")
         return case(
             "head_to_tail", part, "pass", tuple(map(metric, names, shares)), n=n
         )
@@ -221,6 +221,13 @@ def test_shares_of_buckets_are_weighted_by_their_facts():
         "head 40 0.750 0.125 0.125 – – –",
         "tail 10 0.200 0.300 0.500 – – –",
     ]
+    dated = bucket("c-tail", 30, 0.0, 0.0, 0.5, 0.5)
+    page = report_html(replace(small(), cases=(*cases, dated)))
+    assert numbers_below(page, "buckets") == [
+        "head 40 0.750 – 0.125 0.125 – – – –",
+        "tail 40 0.050 0.375 0.075 0.500 – – – –",
+    ]
+    assert "<title>now outdated 0.375</title>" in page
 
 
 def test_published_models_stand_behind_the_run_in_the_same_setting():

@@ -172,7 +172,7 @@ def plots(
 ) -> dict[str, Any]:
     """Return what the plots draw, by name, empty where nothing is known.
 
-    ``baseline`` are its outcomes by node id. ``buckets``: bucket, facts, shares of the run, those of its baseline; ``framing``: a point a relation; ``beside``: (setting, points) each; ``anchors`` (probabilities of
+    ``baseline`` are its outcomes by node id. ``buckets``: bucket, facts, three or four shares of the run, those of its baseline; ``framing``: a point a relation; ``beside``: (setting, points) each; ``anchors`` (probabilities of
     right answers) and ``answers`` (of the model's own): rows of their tenths, the baseline's share or right
     ones last; ``traces``: (mean probability, share of right answers) of run and baseline.
     """
@@ -207,14 +207,16 @@ def _known(case: CaseResult, *names: str) -> list[MetricValue]:
 
 
 def _buckets(view: View) -> Iterator[tuple[str | float | None, ...]]:
-    """Yield right, wrong and missing answers by bucket, over all domains."""
-    names = ("accuracy", "hallucination", "missing")
+    """Yield right, perhaps outdated, wrong and missing answers by bucket, over all domains."""
+    names = ["accuracy", "hallucination", "missing"]
+    if any(metric(case, "outdated") for case in view.slices):
+        names.insert(1, "outdated")
     for bucket in BUCKETS:
         cases = [
             case
             for case in view.slices
             if (probe := probe_named(case.probe)) and probe.slicing == "bucket"
-            if probe.part(case.slice) == bucket and _known(case, *names)
+            if probe.part(case.slice) == bucket and _known(case, names[0], *names[-2:])
         ]
         if facts := sum(case.n for case in cases):
             now = (_mean(cases, name, "value") for name in names)
@@ -222,11 +224,12 @@ def _buckets(view: View) -> Iterator[tuple[str | float | None, ...]]:
 
 
 def _mean(cases: Sequence[CaseResult], name: str, of: str) -> float | None:
-    """Return a share over several cases, by their facts; ``None`` where it is not known of all."""
-    shares = [getattr(metric(case, name), of) for case in cases]
-    if None in shares:
+    """Return a share over several cases, by their facts; ``None`` where it is not known of all that have it."""
+    values = [(case.n, one) for case in cases if (one := metric(case, name))]
+    shares = [getattr(one, of) for _, one in values]
+    if None in shares or not shares:
         return None
-    weighted = (case.n * share for case, share in zip(cases, shares, strict=True))
+    weighted = (n * share for (n, _), share in zip(values, shares, strict=True))
     return float(sum(weighted) / sum(case.n for case in cases))
 
 
