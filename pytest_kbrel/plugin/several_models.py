@@ -14,7 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.plugin.options import is_on_command_line, refusal, text_of
+from pytest_kbrel.plugin.options import (
+    is_on_command_line,
+    refusal,
+    text_of,
+    with_flags,
+)
 from pytest_kbrel.reports import REPORT
 
 _SEPARATOR = "|"
@@ -72,14 +77,17 @@ def run_each(config: pytest.Config) -> int | None:
     for name, one, args in models:
         print(f"=== {name} ({len(codes) + 1} of {len(models)})", flush=True)
         folder = output / name
-        command = [
-            *(sys.executable, "-m", "pytest", *map(str, config.invocation_params.args)),
-            *(f"--kb-model={one}", f"--kb-model-args={args}"),
-            f"--kb-output-path={folder}",
-        ]
+        flags = [f"--kb-model={one}", f"--kb-model-args={args}"]
+        flags.append(f"--kb-output-path={folder}")
         if junit:
             path = Path(junit)
-            command.append(f"--junitxml={path.with_stem(f'{path.stem}-{name}')}")
+            flags.append(f"--junitxml={path.with_stem(f'{path.stem}-{name}')}")
+        # What failed with one model tells --lf nothing of the next.
+        if config.pluginmanager.hasplugin("cacheprovider"):
+            flags.append(
+                f"--override-ini=cache_dir={config.getini('cache_dir')}/{name}"
+            )
+        command = [sys.executable, "-m", "pytest", *with_flags(config, flags)]
         before = _written(here / folder)
         with subprocess.Popen(command, cwd=here) as session:
             try:

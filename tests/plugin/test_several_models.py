@@ -18,7 +18,7 @@ def test_each_model_gets_a_session_of_its_own_and_a_page_compares_them(
     mini_suite(GATED.replace("{min: 0.0}", "{min: 0.0}, hallucination: {max: 0.1}"))
     suite = pytester.path / "suites" / "facts.jsonl"
     suite.write_text(suite.read_text().replace('"France"', '"Atlantis"'))
-    result = pytester.runpytest_subprocess(TWO, "suites", "--junitxml=out.xml")
+    result = pytester.runpytest_subprocess(TWO, "--junitxml=out.xml", "--", "suites")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert result.outlines[-2:] == [
         "knows.jsonl: passed",
@@ -29,6 +29,9 @@ def test_each_model_gets_a_session_of_its_own_and_a_page_compares_them(
         assert (pytester.path / f"out-{name}.xml").is_file()
     page = (pytester.path / "kbrel-report" / "compare.html").read_text()
     assert "overconfident.jsonl" in page
+    # Each model has failures of its own.
+    result = pytester.runpytest_subprocess(TWO, "--lf", "suites")
+    result.stdout.fnmatch_lines(["*= 5 passed in*", "*= 1 failed in*"])
     # The reports that are there now say nothing of a plan.
     result = pytester.runpytest_subprocess(TWO, "suites", "--kb-plan")
     assert result.outlines[-2:] == [
