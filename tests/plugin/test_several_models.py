@@ -1,6 +1,7 @@
 """Several models in one command: a session for each, one comparison."""
 
 import os
+import re
 import signal
 import subprocess
 
@@ -9,6 +10,7 @@ import pytest
 from pytest_kbrel.plugin.several_models import alternatives
 from tests.plugin.conftest import GATED, KNOWS, facts_file, start, wait_until
 
+UPDATE = "--kb-baseline-update=prod"
 TWO = f"--kb-model={KNOWS}|scripted/overconfident.jsonl"
 
 
@@ -38,6 +40,23 @@ def test_each_model_gets_a_session_of_its_own_and_a_page_compares_them(
         "knows.jsonl: no report, exit code 0",
         "overconfident.jsonl: no report, exit code 0",
     ]
+
+
+def test_the_page_compares_with_the_baseline_which_is_asked_once(pytester, mini_suite):
+    mini_suite(GATED.replace("0.0", "0.95"))
+    pytester.runpytest_subprocess(f"--kb-model={KNOWS}", "suites", UPDATE)
+    page = pytester.path / "kbrel-report" / "compare.html"
+    base = pytester.path / "int4.jsonl"
+    base.write_text(base.read_text().replace("Norway", "China"))
+    for flag, where in (
+        ("--kb-baseline=prod", "prod"),
+        # This one fails at the first case, which is no candidate's fault.
+        ("--kb-baseline-model=scripted/int4.jsonl", "kbrel-report/baseline"),
+    ):
+        result = pytester.runpytest_subprocess(TWO, "suites", flag, "-x")
+        assert result.ret == pytest.ExitCode.OK
+        assert f"All against {where}, fact" in re.sub(r"<[^>]*>", "", page.read_text())
+    assert str(result.stdout).count("24 of 24 answers reused") == 2
 
 
 def test_a_model_that_cannot_be_read_keeps_no_other_from_its_session(
