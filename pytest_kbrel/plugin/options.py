@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -400,6 +400,14 @@ def is_on_command_line(config: pytest.Config, name: str) -> bool:
     flag = _BY_NAME[name].flag
     arguments = map(str, config.invocation_params.args)
     return any(argument.partition("=")[0] == flag for argument in arguments)
+
+
+def with_flags(config: pytest.Config, flags: Iterable[str]) -> list[str]:
+    """Return the arguments of this run with further flags behind the flags among them."""
+    given = [*map(str, config.invocation_params.args)]
+    # All behind a bare ``--`` are names of files.
+    end = given.index("--") if "--" in given else len(given)
+    return [*given[:end], *flags, *given[end:]]
 
 
 def is_listing_only(config: pytest.Config) -> bool:

@@ -1,7 +1,8 @@
 """Several models in one command: a session for each of them, and one page that compares them.
 
 ``--kb-model=A|B``, or ``--kb-model-args=peft=A|B``, names them. The sessions are processes one after the
-other that share the cache, so that a baseline model is asked once.
+other that share the cache. The first is that of a baseline model, which is asked once so, and which the page
+compares the others with.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_kbrel.plugin.options import is_on_command_line, refusal, text_of
+from pytest_kbrel.baselines import is_there
+from pytest_kbrel.plugin.options import (
+    is_on_command_line,
+    refusal,
+    text_of,
+    with_flags,
+)
+from pytest_kbrel.plugin.settings import read_settings
 from pytest_kbrel.reports import REPORT
 
 _SEPARATOR = "|"
@@ -23,6 +31,8 @@ _ARGUMENT = re.compile(
     r"(?:^|(?<=,))\s*(?:peft|gguf_file|revision|dtype)=([^,|]*\|[^,]*)"
 )
 _PAGE = "compare.html"
+# The name of a baseline model's session.
+_BASE = "baseline"
 # What is made from one run alone.
 _OF_ONE = ("baseline_update", "from_run", "export_requests")
 
@@ -45,7 +55,7 @@ def alternatives(model: str, model_args: str) -> Iterator[tuple[str, str, str]]:
     for number, (name, value) in enumerate(zip(names, values, strict=True)):
         args = model_args[:start] + value + model_args[end:]
         yield (
-            f"{number + 1}-{name}" if names.count(name) > 1 else name,
+            f"{number + 1}-{name}" if [*names, _BASE].count(name) > 1 else name,
             *((model, args) if places else (value, model_args)),
         )
 
@@ -53,7 +63,8 @@ def alternatives(model: str, model_args: str) -> Iterator[tuple[str, str, str]]:
 def run_each(config: pytest.Config) -> int | None:
     """Run a session for each model and write the comparison; ``None`` where there is only one model.
 
-    What ends without a verdict keeps no other model from its session. Returns the worst exit code.
+    What ends without a verdict keeps no other model from its session. Returns the worst exit code of those
+    that are gated.
     """
     model, model_args = text_of(config, "model"), text_of(config, "model_args")
     if _SEPARATOR not in model and not _ARGUMENT.search(model_args):
@@ -66,34 +77,47 @@ def run_each(config: pytest.Config) -> int | None:
         if is_on_command_line(config, name) or text_of(config, name):
             raise refusal(config, name, "found several models; allowed: one")
     here, output = config.invocation_params.dir, Path(text_of(config, "output_path"))
-    junit = config.getoption("xmlpath", None)
+    settings, junit = read_settings(config), config.getoption("xmlpath", None)
     codes: list[int] = []
-    ends, reported = [], []
-    for name, one, args in models:
-        print(f"=== {name} ({len(codes) + 1} of {len(models)})", flush=True)
+    ends = []
+    named = settings.baseline and is_there(settings.baseline, here)
+    reported = [settings.baseline] if named else []
+    if settings.baseline_model and not settings.until_decided:
+        base, _, args = settings.baseline_model.partition(",")
+        models.insert(0, (_BASE, base, args))
+    for number, (name, one, args) in enumerate(models, start=1):
+        print(f"=== {name} ({number} of {len(models)})", flush=True)
         folder = output / name
-        command = [
-            *(sys.executable, "-m", "pytest", *map(str, config.invocation_params.args)),
-            *(f"--kb-model={one}", f"--kb-model-args={args}"),
-            f"--kb-output-path={folder}",
-        ]
-        if junit:
+        flags = [f"--kb-model={one}", f"--kb-model-args={args}"]
+        flags.append(f"--kb-output-path={folder}")
+        if name == _BASE:
+            # Nobody gates it, but all of it is compared with.
+            flags += ["--kb-baseline-model=", "--maxfail=0", "--junitxml="]
+        elif junit:
             path = Path(junit)
-            command.append(f"--junitxml={path.with_stem(f'{path.stem}-{name}')}")
+            flags.append(f"--junitxml={path.with_stem(f'{path.stem}-{name}')}")
+        # What failed with one model tells --lf nothing of the next.
+        if config.pluginmanager.hasplugin("cacheprovider"):
+            flags.append(
+                f"--override-ini=cache_dir={config.getini('cache_dir')}/{name}"
+            )
+        command = [sys.executable, "-m", "pytest", *with_flags(config, flags)]
         before = _written(here / folder)
         with subprocess.Popen(command, cwd=here) as session:
             try:
-                codes.append(session.wait())
+                code = session.wait()
             except KeyboardInterrupt:
                 # The session was interrupted as well, and says itself how far it came.
                 session.wait()
                 return pytest.ExitCode.INTERRUPTED
-        end = f"{name}: no report, exit code {codes[-1]}"
+        end = f"{name}: no report, exit code {code}"
         # An earlier report says nothing of a plan, or of a session that began with an error.
         if _written(here / folder) != before:
             reported.append(str(folder))
-            end = f"{name}: {'failed' if codes[-1] else 'passed'}"
-        ends.append(end)
+            end = f"{name}: {'failed' if code else 'passed'}"
+        if name != _BASE:
+            codes.append(code)
+            ends.append(end)
     if len(reported) > 1:
         page = f"--html={output / _PAGE}"
         compare = [sys.executable, "-m", "pytest_kbrel.cli", "compare", *reported]

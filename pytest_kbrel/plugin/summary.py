@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from pytest_kbrel.plugin.options import FLAGS, is_explicit
+from pytest_kbrel.plugin.options import FLAGS, is_explicit, with_flags
 from pytest_kbrel.records import UNMEASURED, Run, is_published
 from pytest_kbrel.reports import PAGE, phrases
 from pytest_kbrel.reports.junit import move_properties, suite_properties
@@ -44,11 +44,11 @@ def next_steps(
     """Return what can be done next, with the command for each: go on, rerun the failed, bless, see more."""
     if not run.cases:
         return []
-    words = ["pytest", *config.invocation_params.args]
 
     def command(more: str = "") -> str:
-        added = [more] if more and more not in words else []
-        return " ".join([*_variables(config), shlex.join([*words, *added])])
+        added = {more} - {"", *config.invocation_params.args}
+        words = ["pytest", *with_flags(config, added)]
+        return " ".join([*_variables(config), shlex.join(words)])
 
     # A command that blesses would bless again.
     repeats = not settings.baseline_update

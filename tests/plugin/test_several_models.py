@@ -1,6 +1,7 @@
 """Several models in one command: a session for each, one comparison."""
 
 import os
+import re
 import signal
 import subprocess
 
@@ -9,6 +10,7 @@ import pytest
 from pytest_kbrel.plugin.several_models import alternatives
 from tests.plugin.conftest import GATED, KNOWS, facts_file, start, wait_until
 
+UPDATE = "--kb-baseline-update=prod"
 TWO = f"--kb-model={KNOWS}|scripted/overconfident.jsonl"
 
 
@@ -18,7 +20,7 @@ def test_each_model_gets_a_session_of_its_own_and_a_page_compares_them(
     mini_suite(GATED.replace("{min: 0.0}", "{min: 0.0}, hallucination: {max: 0.1}"))
     suite = pytester.path / "suites" / "facts.jsonl"
     suite.write_text(suite.read_text().replace('"France"', '"Atlantis"'))
-    result = pytester.runpytest_subprocess(TWO, "suites", "--junitxml=out.xml")
+    result = pytester.runpytest_subprocess(TWO, "--junitxml=out.xml", "--", "suites")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert result.outlines[-2:] == [
         "knows.jsonl: passed",
@@ -29,12 +31,32 @@ def test_each_model_gets_a_session_of_its_own_and_a_page_compares_them(
         assert (pytester.path / f"out-{name}.xml").is_file()
     page = (pytester.path / "kbrel-report" / "compare.html").read_text()
     assert "overconfident.jsonl" in page
+    # Each model has failures of its own.
+    result = pytester.runpytest_subprocess(TWO, "--lf", "suites")
+    result.stdout.fnmatch_lines(["*= 5 passed in*", "*= 1 failed in*"])
     # The reports that are there now say nothing of a plan.
     result = pytester.runpytest_subprocess(TWO, "suites", "--kb-plan")
     assert result.outlines[-2:] == [
         "knows.jsonl: no report, exit code 0",
         "overconfident.jsonl: no report, exit code 0",
     ]
+
+
+def test_the_page_compares_with_the_baseline_which_is_asked_once(pytester, mini_suite):
+    mini_suite(GATED.replace("0.0", "0.95"))
+    pytester.runpytest_subprocess(f"--kb-model={KNOWS}", "suites", UPDATE)
+    page = pytester.path / "kbrel-report" / "compare.html"
+    base = pytester.path / "int4.jsonl"
+    base.write_text(base.read_text().replace("Norway", "China"))
+    for flag, where in (
+        ("--kb-baseline=prod", "prod"),
+        # This one fails at the first case, which is no candidate's fault.
+        ("--kb-baseline-model=scripted/int4.jsonl", "kbrel-report/baseline"),
+    ):
+        result = pytester.runpytest_subprocess(TWO, "suites", flag, "-x")
+        assert result.ret == pytest.ExitCode.OK
+        assert f"All against {where}, fact" in re.sub(r"<[^>]*>", "", page.read_text())
+    assert str(result.stdout).count("24 of 24 answers reused") == 2
 
 
 def test_a_model_that_cannot_be_read_keeps_no_other_from_its_session(
