@@ -61,7 +61,7 @@ class Thinker:
         self._write, self._marks, self._answers = write, marks, answers
         closing = answers.tokenizer.encode(marks.closing, add_special_tokens=False)
         ends = [*answers.eos_ids, *(closing if len(closing) == 1 else [])]
-        self._thoughts = answers.with_ends(ends, special=True)
+        self._thoughts = Endings(answers.tokenizer, ends, special=True)
         self._most, self._longest = most, longest
 
     def ready(self, prompts: Sequence[Prompt]) -> Batches[Generated]:

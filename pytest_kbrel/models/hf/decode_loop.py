@@ -33,7 +33,7 @@ from pytest_kbrel.models.hf.scorer import (
     takes_position_ids,
 )
 from pytest_kbrel.models.hf.stopping import NextTokens, RunningSequence
-from pytest_kbrel.models.tokens import Ids
+from pytest_kbrel.models.tokens import Prompt
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, record
 
 # Sequences leave, and others come in, when so large a share of the batch has finished: that copies the cache.
@@ -261,8 +261,7 @@ class DecodeLoop:
 @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
 def continue_encoded(
     model: Any,
-    prompts: Sequence[Ids],
-    requests: Sequence[GenerateRequest],
+    prompts: Sequence[Prompt],
     endings: Endings,
 ) -> list[Generated | Failed]:
     """Continue prompts of any lengths by an encoder-decoder model, one answer each, greedily.
@@ -271,16 +270,15 @@ def continue_encoded(
     ever has a gap, for such a decoder need not take positions; what waits comes in with the next batch.
     """
     running = [
-        RunningSequence(number, request, endings)
-        for number, request in enumerate(requests)
+        RunningSequence(number, prompt.request, endings)
+        for number, prompt in enumerate(prompts)
     ]
     answers: dict[int, Generated | Failed] = {}
-    inputs = encoder_outputs(model, prompts)
+    inputs = encoder_outputs(model, [prompt.ids for prompt in prompts])
     encoded, mask = inputs["encoder_outputs"], inputs["attention_mask"]
     states = encoded.last_hidden_state
-    own = preallocated_cache(
-        len(running), max(request.max_new_tokens for request in requests), []
-    )
+    longest = max(prompt.request.max_new_tokens for prompt in prompts)
+    own = preallocated_cache(len(running), longest, [])
     cache = EncoderDecoderCache(own, DynamicCache())
     start = int(model.generation_config.decoder_start_token_id)
     last = torch.full((len(running),), start, device=model.device)

@@ -14,10 +14,7 @@ from typing import Any
 import torch
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.checkpoint.spec import (
-    ModelSpec,
-    Placement,
-)
+from pytest_kbrel.models.checkpoint.spec import ModelSpec, Placement
 
 
 def check_device(name: str) -> None:
@@ -68,11 +65,8 @@ def device_map_options(placement: Placement) -> dict[str, Any]:
 
         limits: dict[int | str, int | str] = dict(get_max_memory())
         for device in limits:
-            if (
-                limit := placement.max_cpu_memory
-                if device == "cpu"
-                else placement.max_memory_per_gpu
-            ):
+            given = placement.max_memory_per_gpu, placement.max_cpu_memory
+            if limit := given[device == "cpu"]:
                 limits[device] = (
                     int(limit) if limit.isdigit() else limit.replace(" ", "")
                 )

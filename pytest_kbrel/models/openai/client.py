@@ -35,7 +35,6 @@ LONGEST_SILENCE = 600.0
 """Seconds without an answer after which a run ends."""
 # The client waits no longer for what a server asks to wait for.
 _LONGEST_WAIT = 120.0
-_TEMPLATE = "chat_template_kwargs"
 _NEWER_LIMIT = "max_completion_tokens"
 # vLLM makes these anew for each call.
 _CHANGING = ("created", "permission")
@@ -149,13 +148,16 @@ class Connection(Replies):
                 self._portal.call(anyio.sleep, min(0.25 * 2**tried, 8.0))
             if is_paid:
                 self._usage.check()
-            sent = self._taken(body)
+            # As the server takes it, as far as that is known.
+            sent = {
+                self._limit if key == "max_tokens" else key: value
+                for key, value in body.items()
+                if self._takes_stops or key != "stop"
+            }
             try:
                 reply = self._sent(self.client, "post", path, body=sent)
             except openai.OpenAIError as error:
-                if isinstance(error, openai.BadRequestError) and self._adapts(
-                    error, sent
-                ):
+                if self._adapts(error, sent):
                     return self.ask(path, body)
                 return self._failed(error)
             except ValueError as error:
@@ -207,16 +209,10 @@ class Connection(Replies):
         self.repeats_key |= shown != text
         return read_json(shown.encode("utf-8", "surrogateescape"))
 
-    def _taken(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a body as the server takes it, as far as that is known."""
-        return {
-            self._limit if key == "max_tokens" else key: value
-            for key, value in body.items()
-            if self._takes_stops or key != "stop"
-        }
-
-    def _adapts(self, error: openai.BadRequestError, sent: Mapping[str, Any]) -> bool:
+    def _adapts(self, error: openai.OpenAIError, sent: Mapping[str, Any]) -> bool:
         """Note what newer models of OpenAI refuse and all other servers know; False where it is none of it."""
+        if not isinstance(error, openai.BadRequestError):
+            return False
         if "stop" in sent and _refuses(error, "stop"):
             self._takes_stops = False
         elif "max_tokens" in sent and _NEWER_LIMIT in str(error):
@@ -286,7 +282,9 @@ class Connection(Replies):
             )
         elif status == 400 and (
             refused := [
-                key for key in (_TEMPLATE, *self.spec.extra) if key in str(error)
+                key
+                for key in ("chat_template_kwargs", *self.spec.extra)
+                if key in str(error)
             ]
         ):
             said = (

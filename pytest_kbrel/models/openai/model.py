@@ -15,11 +15,7 @@ import openai
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.base import ServedModel
 from pytest_kbrel.models.batching import Batches
-from pytest_kbrel.models.chat import (
-    marks_in,
-    messages_of,
-    text_of,
-)
+from pytest_kbrel.models.chat import marks_in, messages_of, text_of
 from pytest_kbrel.models.openai.client import Connection, Replies
 from pytest_kbrel.models.openai.replies import (
     Reply,
