@@ -164,7 +164,9 @@ def fingerprint(
         backend_version=_versions(spec),
         architecture=type(model.get_base_model() if spec.peft else model).__name__,
         parameters=int(model.num_parameters()),
-        weights_digest=digest_of_files(files, [*(digests or tensor_digests(spec, folder)), answering]),
+        weights_digest=digest_of_files(
+            files, [*(digests or tensor_digests(spec, folder)), answering]
+        ),
         tokenizer_digest=tokenizer_digest(spec, folder, tokenizer),
         dtype=str(model.dtype).removeprefix("torch."),
         device=device,

@@ -61,7 +61,7 @@ class SentenceEncoder:
     def embed(self, texts: Sequence[str]) -> Any:
         """Return one vector a text; raises :class:`ModelError`."""
         try:
-            vectors: Any = self._model.encode(list(texts), show_progress_bar=False)
+            vectors = self._model.encode(list(texts), show_progress_bar=False)
         except (RuntimeError, ValueError, IndexError) as error:
             raise ModelError(
                 f"{self._spec}: texts cannot be encoded: {describe_error(error)}"

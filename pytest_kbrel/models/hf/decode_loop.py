@@ -21,7 +21,6 @@ from pytest_kbrel.models.hf.lm_head import logits_at
 from pytest_kbrel.models.hf.prefix_tree import (
     Layers,
     Row,
-    SlotMoves,
     preallocated_cache,
     rearranged_cache,
 )
@@ -88,7 +87,7 @@ class DecodeLoop:
         self._takes_position_ids = takes_position_ids(model)
         # Row by row, ``width`` in each but the last.
         self._sequences: list[RunningSequence] = []
-        self._cache: Any = None
+        self._cache = None
         self._width = self._slots = self._room = 0
         # Slots that each sequence sees, shape (rows * width, room), and the same as the model takes it.
         self._seen = self._mask = torch.zeros((0, 0))
@@ -132,7 +131,7 @@ class DecodeLoop:
         running = [n for n, one in enumerate(self._sequences) if not one.is_finished]
         lots = [self._lot(running)] if running else []
         self._cache, count = None, len(running)
-        fed: list[tuple[NextTokens, list[RunningSequence]]] = []
+        fed = []
         while rows := self._next(count):
             tokens, lot = self._prefill(rows)
             fed.append((tokens, lot.sequences))
@@ -220,7 +219,7 @@ class DecodeLoop:
         if self._limits.longest is not None:
             self._room = max(min(self._room, self._limits.longest), self._slots + width)
         target = row * self._room + slot
-        moves: list[SlotMoves] = []
+        moves = []
         for lot, low, high in zip(lots, bounds, bounds[1:], strict=False):
             leaves = (source >= low) & (source < high)
             moves.append((lot.cache, source[leaves] - low, target[leaves]))

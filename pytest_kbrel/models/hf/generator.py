@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -142,11 +143,11 @@ class Generator:
     def ready(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield, some at a time, each prompt's index and answer; what fails is a :class:`Failed`."""
         # Prompts of equal token ids and settings are answered once.
-        positions: dict[Prompt, list[int]] = {}
+        positions = defaultdict(list)
         for number, prompt in enumerate(prompts):
             request = dataclasses.replace(prompt.request, prompt="")
             bare = Prompt(ids=prompt.ids, request=request)
-            positions.setdefault(bare, []).append(number)
+            positions[bare].append(number)
         indices = list(positions.values())
         for batch in self._distinct(list(positions)):
             yield [
@@ -171,9 +172,9 @@ class Generator:
                 ]
                 remaining -= {number for number, _ in texts}
                 yield [*texts]
-        groups: dict[tuple[object, ...], list[int]] = {}
+        groups = defaultdict(list)
         for number in sorted(remaining):
-            groups.setdefault(prompts[number].kind, []).append(number)
+            groups[prompts[number].kind].append(number)
         for numbers in sorted(
             groups.values(), key=lambda group: -len(prompts[group[0]].ids)
         ):

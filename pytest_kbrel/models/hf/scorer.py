@@ -319,7 +319,7 @@ def row_inputs(
         mask = additive(seen[:, None], model)
     else:
         mask = right_padded([[1] * (before + len(row.tokens)) for row in rows], 0)
-    inputs: dict[str, Any] = {
+    inputs = {
         "input_ids": right_padded([row.tokens for row in rows], 0).to(device),
         "attention_mask": mask.to(device),
     }

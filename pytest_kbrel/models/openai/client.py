@@ -29,7 +29,7 @@ from pytest_kbrel.serialization import replace_surrogates
 from pytest_kbrel.untrusted import DOCUMENT, parse, size
 
 # Of httpx or httpx2: which one it is depends on the version of openai.
-_httpx: Any = sys.modules[openai.DefaultAsyncHttpxClient.__mro__[1].__module__]
+_httpx = sys.modules[openai.DefaultAsyncHttpxClient.__mro__[1].__module__]
 
 LONGEST_SILENCE = 600.0
 """Seconds without an answer after which a run ends."""
@@ -203,7 +203,7 @@ class Connection(Replies):
     ) -> Any | Failed:
         """Return the JSON of a reply, without keys."""
         send = partial(getattr(client, method), path, cast_to=_httpx.Response, **more)
-        response: Any = self._portal.call(send)
+        response = self._portal.call(send)
         text = response.content.decode("utf-8", "surrogateescape")
         shown = redacted(text)
         self.repeats_key |= shown != text
@@ -261,7 +261,7 @@ class Connection(Replies):
         status, headers = error.status_code, error.response.headers
         told = headers.get("retry-after", "")
         wait = float(told) if told.isdecimal() else 0.0
-        kind: type[ModelError] = ModelError
+        kind = ModelError
         if status in (401, 403):
             said = f"refuses the key in {self.spec.api_key_env}: {why}"
         elif status == 404:
