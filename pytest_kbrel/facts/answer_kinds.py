@@ -12,11 +12,11 @@ import re
 from pytest_kbrel.records import AnswerType, Fact, Relation, record
 from pytest_kbrel.resources import tsv_rows
 
-_SETS: dict[str, str] = {}
+_SETS = {}
 # Names for one thing, and nouns and question words by what they ask for.
 _SAME: dict[str, str] = {}
 _WANTED: dict[str, str] = {}
-_LOOKS: list[tuple[str, str, re.Pattern[str]]] = []
+_LOOKS = []
 
 
 def _pattern(text: str) -> re.Pattern[str]:

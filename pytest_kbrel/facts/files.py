@@ -67,7 +67,7 @@ def _is_needs(item: Any) -> bool:
 
 _needs = partial(from_wire, tuple[Need, ...])
 # What each key may hold: whether a value may stand there, and in words what may.
-_CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+_CHECKS = {
     **dict.fromkeys(("id", *REQUIRED), (_is_line, _LINE)),
     **dict.fromkeys(LISTS, (lambda item: isinstance(item, list), "a list of texts")),
     "popularity": (POPULARITY.__contains__, str(POPULARITY)),
@@ -340,7 +340,7 @@ def relation_keys(
             f"a relation's id must be ASCII letters, digits, _ and ., found {shown(name)}"
         )
     keys = node.keys(what, allowed, required)
-    about: dict[str, Any] = {"label": name, "domain": "open"}
+    about = {"label": name, "domain": "open"}
     about |= {key: keys[key].text(key) for key in about if key in keys}
     if not ID.fullmatch(about["domain"]):
         raise keys["domain"].wrong("domain", "ASCII letters, digits, _ and .")

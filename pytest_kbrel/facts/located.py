@@ -217,7 +217,7 @@ def read_document(path: Path) -> Node:
     import yaml
 
     text = read_text(path, _LARGEST)
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     depth = values = 0
     event: Any
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from pytest_kbrel.facts.files import fact_line
 from pytest_kbrel.outputs import write_text
@@ -48,7 +47,7 @@ class Language:
     def __init__(self, code: str) -> None:
         from babel import Locale
 
-        self.rows: Any = read_yaml("facts/languages.yaml")
+        self.rows = read_yaml("facts/languages.yaml")
         self.code, self.locale = code, Locale(code)
         self.own = self.rows["languages"][code]
 

@@ -10,7 +10,7 @@ import bisect
 import hashlib
 import itertools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from pytest_kbrel.records import Bucket, Fact, Relation, Shot
@@ -111,12 +111,12 @@ def in_domain_examples(
     the others' examples.
     A relation's template is its first frame, or what its facts' own questions follow.
     """
-    pools: dict[tuple[str, bool], list[tuple[bytes, Fact]]] = {}
+    pools = defaultdict(list)
     for name in {fact.relation for fact in facts}:
         for fact in by_relation.get(name, ()):
             if fact.object is not None:
                 entry = _rank(f"{seed}\0\0{fact.id}"), fact
-                pools.setdefault((name, fact.question is None), []).append(entry)
+                pools[(name, fact.question is None)].append(entry)
     for pool in pools.values():
         pool.sort(key=_first)
 

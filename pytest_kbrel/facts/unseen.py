@@ -9,7 +9,7 @@ import dataclasses
 import datetime
 import hashlib
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, cast
 
 from pytest_kbrel.records import AnswerType, Fact, record
@@ -20,12 +20,12 @@ _MOST_ATTEMPTS = 1000
 
 
 # The first edition of an event that is asked about and the years between two; other events are yearly.
-_EVENTS: Mapping[str, tuple[int, int]] = {
+_EVENTS = {
     "Summer Olympics": (2028, 4),
     "World Cup": (2030, 4),
 }
 # Opening days that are fixed.
-_SCHEDULED: Mapping[tuple[str, int], str] = {
+_SCHEDULED = {
     ("Summer Olympics", 2028): "2028-07-14",
     ("Summer Olympics", 2032): "2032-07-23",
 }
@@ -265,7 +265,7 @@ def option_pools(facts: Iterable[Fact], year: int) -> dict[str, tuple[str, ...]]
     return pools
 
 
-_FILE_OPTIONS: Mapping[AnswerType, str] = {
+_FILE_OPTIONS = {
     "number": "small numbers",
     "person": "persons",
     "time": "years",

@@ -59,7 +59,7 @@ class MetricFormula(MetricTraits):
 
 def ratio(above: Array, below: Array) -> Array:
     """Return ``above / below`` elementwise, nan where ``below`` is 0."""
-    quotients: Array = np.full(np.broadcast(above, below).shape, math.nan)
+    quotients = np.full(np.broadcast(above, below).shape, math.nan)
     np.divide(above, below, out=quotients, where=below != 0)
     return quotients
 

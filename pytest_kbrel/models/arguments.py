@@ -29,7 +29,7 @@ def parse_args(model_args: str, allowed: Sequence[str]) -> dict[str, str]:
     Raises :class:`ModelError` for a key that is not ``allowed``, has no value or is given twice, and for
     quotation marks that are not closed.
     """
-    args: dict[str, str] = {}
+    args = {}
     for part in _parts(model_args.strip()):
         if not part:
             continue
@@ -190,7 +190,7 @@ def _lm_eval_table() -> dict[str, dict[str, ForeignArgument]]:
     return table
 
 
-LM_EVAL: Mapping[str, Mapping[str, ForeignArgument]] = _lm_eval_table()
+LM_EVAL = _lm_eval_table()
 """By backend and name: arguments of lm-eval's models that have another counterpart here, or none.
 ``compile`` is lighteval's."""
 
@@ -215,8 +215,8 @@ def parse_backend_args(
     an argument that would change the figures.
     """
     foreign = LM_EVAL[backend]
-    effective: dict[str, str] = {}
-    notes: list[str] = []
+    effective = {}
+    notes = []
     parsed = parse_args(model_args, (*own, *foreign))
     given = {key: value for key, value in parsed.items() if value.lower() != "none"}
     for alias, key in aliases.items():

@@ -170,8 +170,7 @@ class Backend:
     :class:`~pytest_kbrel.errors.ModelError`. ``gpus(spec)`` is the number of GPUs a process needs for itself,
     0 if it can share one, ``None`` if it uses all that it sees. ``embedder(text, args, folder)`` opens an
     encoder of texts, whose path begins at ``folder``; ``None``: there is none. ``unscorable(spec)`` is why a
-    model gives no probabilities of given texts, empty if it gives them, and may ask a server;
-    ``answer_probabilities(spec)``: whether it gives those of the answers that it writes.
+    model gives no probabilities of given texts, empty if it gives them, and may ask a server.
     ``computes_here``: whether the test process computes them, and so uses the GPUs of its machine.
     ``announcement(spec)`` says what opening it will load or ask, before anything is, or is empty.
     """
@@ -188,7 +187,6 @@ class Backend:
     is_served: bool = False
     computes_here: bool = False
     unscorable: Callable[[Any], str] = lambda spec: ""
-    answer_probabilities: Callable[[Any], bool] = lambda spec: True
     announcement: Callable[[Any], str] = lambda spec: ""
     gives_top_tokens: bool = False
 

@@ -61,8 +61,8 @@ class Batcher:
             while end < len(ordered) and cost(ordered[start : end + 1]) <= self.budget:
                 end += 1
             batch = ordered[start:end]
-            failure: Exception | None = None
-            answers: list[R | Failed] = []
+            failure = None
+            answers = []
             try:
                 answers = answer(batch)
             except Exception as error:

@@ -78,7 +78,7 @@ def _hub_reason(error: Exception, revision: str) -> str:
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an error and those that led to it, the last one first."""
-    seen: set[int] = set()
+    seen = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         yield error

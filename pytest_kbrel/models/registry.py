@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,7 @@ from pytest_kbrel.models.openai import OPENAI
 from pytest_kbrel.models.scripted import SCRIPTED
 from pytest_kbrel.models.vllm import VLLM
 
-BACKENDS: Mapping[str, Backend] = {
-    backend.name: backend for backend in (OPENAI, HF, VLLM, ANSWERS, SCRIPTED)
-}
+BACKENDS = {backend.name: backend for backend in (OPENAI, HF, VLLM, ANSWERS, SCRIPTED)}
 """All backends by name; importing them loads no model's package."""
 
 

@@ -183,7 +183,7 @@ def _yaml(path: Path) -> tuple[tuple[Node, ...], Node | None]:
 
 
 def _json_lines(path: Path) -> tuple[tuple[Node, ...], Node | None]:
-    rules: list[Node] = []
+    rules = []
     default = None
     for line, row in json_rows(path, "one rule a line is needed"):
         if isinstance(row, SuiteError):

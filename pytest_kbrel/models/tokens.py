@@ -123,7 +123,7 @@ class PromptEncoder:
         self._bos: int | None = tokenizer.bos_token_id
         first = self._bos if prefix_token_id is None else prefix_token_id
         # What stands for an empty prompt.
-        self._start: Ids = () if first is None else (first,)
+        self._start = () if first is None else (first,)
         before, self._behind = _special_tokens_around(tokenizer)
         if add_bos and self._bos is None:
             raise ModelError(

@@ -26,7 +26,6 @@ from pytest_kbrel.stats.estimates import (
     Array,
     Comparison,
     Difference,
-    DropTest,
     Estimate,
     Flips,
     TTest,
@@ -76,7 +75,7 @@ def _by_facts(of: Comparison) -> Difference:
         delta, moved * max(of.share, 1.0), of.reach, of.facts or delta.n, of.level
     )
     drops = moved if of.better == "lower" else -moved
-    tests: list[DropTest] = []
+    tests = []
     few = len(drops) <= MOST_FLIPS
     if few and of.share == 1:
         p = sign_flip(-drops)
@@ -135,9 +134,7 @@ def _of_recovered_rates(worse: Flips, share: float, level: float) -> Difference:
     )
     # What may be lost, given the baseline's facts: the score test alone has a normal tail.
     before = (1 - share) * (worse.both + worse.down) / worse.n
-    tests: list[DropTest] = [
-        lambda allowed: drop_p(worse.n, worse.down, worse.up, before + allowed)
-    ]
+    tests = [lambda allowed: drop_p(worse.n, worse.down, worse.up, before + allowed)]
     if estimate.se:
         tests.append(TTest(drop=-(estimate.value or 0.0), se=estimate.se, df=math.inf))
     return Difference(
@@ -147,7 +144,7 @@ def _of_recovered_rates(worse: Flips, share: float, level: float) -> Difference:
 
 def _contributions(of: Comparison) -> Array:
     """Return by how much the figure would differ, had a fact not changed: one value for each that did."""
-    changed: set[int] = set()
+    changed = set()
     without = []
     for (totals, n), after, before, facts in zip(
         of.candidate.totals,
@@ -168,7 +165,7 @@ def _contributions(of: Comparison) -> Array:
             for totals, n, moves in without
         ]
     )
-    contributions: Array = value - np.broadcast_to(others, rows.shape)
+    contributions = value - np.broadcast_to(others, rows.shape)
     # Where one fact defines the figure, nothing can be said of it without.
     contributions = contributions[~np.isnan(contributions)]
     return contributions[np.abs(contributions) > ROUNDING * max(1.0, abs(value))]

@@ -103,7 +103,7 @@ def spent(alpha: float, share: float) -> float:
 def boundaries(alpha: float, looks: int) -> tuple[float, ...]:
     """Return the z above which a one-sided test of level ``alpha`` rejects at each of so many equal looks."""
     shares = [number / looks for number in range(1, looks + 1)]
-    limits: list[float] = []
+    limits = []
     before, grid, weight = 0.0, np.zeros(1), np.ones(1)
     for number, share in enumerate(shares):
         step = float(np.sqrt(share - (shares[number - 1] if number else 0.0)))

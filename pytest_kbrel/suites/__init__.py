@@ -90,10 +90,10 @@ def without_expired(
     ``SuiteError`` where a case has no question left, or fewer such examples than it shows.
     """
     now = today.isoformat()
-    valid: list[Case] = []
+    valid = []
     # By the fact's id, or the example's question: noun, sort and day.
     dropped: dict[str, tuple[str, str, str]] = {}
-    lines: list[int] = []
+    lines = []
     for case in made:
         gone = {
             fact.id: ("question", f" of the kind {fact.relation}", fact.valid_until)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, SLICE_METRICS
@@ -265,10 +266,10 @@ def _notes(
 
 def _proxies(written: WrittenProbe, relations: Sequence[Relation]) -> tuple[str, ...]:
     """Return a note that names what stands for the popularity by which a case was chosen."""
-    named: dict[str, list[str]] = {}
+    named = defaultdict(list)
     for one in relations:
         if one.proxy:
-            named.setdefault(f"{one.proxy} ({one.worth})", []).append(one.id)
+            named[f"{one.proxy} ({one.worth})"].append(one.id)
     if written.probe.slicing != "bucket" or not named:
         return ()
     listed = "; ".join(f"{name}: {', '.join(ids)}" for name, ids in named.items())
@@ -301,7 +302,7 @@ def _contexts(
 
 
 def _own_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, ...]]:
-    groups: dict[str, list[Fact]] = {}
+    groups = defaultdict(list)
     rest = "other" if any(fact.group for fact in world.facts) else "all"
     for fact in world.facts:
         try:
@@ -314,7 +315,7 @@ def _own_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, ..
             raise world.error(
                 fact, f"has the group {name!r}, which names the case over all groups"
             )
-        groups.setdefault(name, []).append(fact)
+        groups[name].append(fact)
     return {name: tuple(facts) for name, facts in groups.items()}
 
 
@@ -337,11 +338,11 @@ def aggregate_cases(
 
     That is one over all slices; where a probe asks in several prompt settings, one a setting.
     """
-    settings: dict[str, list[Case]] = {}
+    settings = defaultdict(list)
     by = written.probe.overall_by
     for case in cases:
         setting = getattr(case.settings, by) if by else ""
-        settings.setdefault(setting, []).append(case)
+        settings[setting].append(case)
     several = len(settings) > 1
     return tuple(
         _over(

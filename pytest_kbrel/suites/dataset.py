@@ -10,7 +10,7 @@ import functools
 import hashlib
 import random
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -81,8 +81,8 @@ def read_world(written: WrittenSuite, seed: int) -> World:
     is_own = written.format.own
     # An own table's relations are those of the relations file only.
     brought = Relations()
-    locations: dict[str, tuple[Path, int]] = {}
-    groups: dict[str, list[Fact]] = {}
+    locations = {}
+    groups = defaultdict(list)
     facts, unseen, without_object = [], [], []
     for path, line, fact in facts_of(written.format, written.facts, brought):
         if is_own and fact.relation not in own:
@@ -97,7 +97,7 @@ def read_world(written: WrittenSuite, seed: int) -> World:
         if fact.object is None:
             unseen.append(fact)
             continue
-        groups.setdefault(fact.relation, []).append(fact)
+        groups[fact.relation].append(fact)
         facts.append(fact)
     relations = own
     if not is_own:
@@ -152,7 +152,7 @@ def bucket_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, 
             if (relation := world.relations[fact.relation]).domain == domain
             and (fact.bucket or fact.popularity is not None or not relation.proxy)
         ]
-        keys: _Keys = {fact.id: (fact.subject, fact.popularity) for fact in facts}
+        keys = {fact.id: (fact.subject, fact.popularity) for fact in facts}
         # What the source has bucketed was bucketed among entities that are not all here.
         bucket_of = {fact.id: fact.bucket for fact in facts if fact.bucket}
         if by == "predicate":
@@ -201,9 +201,9 @@ def _pooled(name: str) -> tuple[str, ...]:
 
 def _scopes(facts: Sequence[Fact], by: str) -> list[list[Fact]]:
     """Return the facts whose popularities can be compared, together."""
-    scopes: dict[str, list[Fact]] = {}
+    scopes = defaultdict(list)
     for fact in facts:
-        scopes.setdefault(fact.relation if by == "relation" else "", []).append(fact)
+        scopes[fact.relation if by == "relation" else ""].append(fact)
     return list(scopes.values())
 
 
@@ -231,7 +231,7 @@ def _top_tenth(
     It is taken wherever popularities can be compared: within each relation, or over the domain. A tenth is
     rounded up; of equally popular facts those come first whose id, with the seed, has the lower sha256.
     """
-    chosen: set[str] = set()
+    chosen = set()
     for scope in _scopes(head, by):
         ranked = []
         for fact in scope:
@@ -292,7 +292,7 @@ def reliability_groups(
         for fact in read(written, world) if kind in kinds else ():
             group = _group(fact, slice_by, world)
             for prompt in PROMPTS if chosen else PROMPTS[:1]:
-                groups.setdefault(slice_name(kind, group, prompt), []).append(fact)
+                groups[slice_name(kind, group, prompt)].append(fact)
     return {name: tuple(facts) for name, facts in groups.items()}
 
 
@@ -358,9 +358,9 @@ def controls_of(
     with another answer where there is one. Raises ``SuiteError`` on a fact whose question names no subject.
     """
     majority = functools.cache(lambda name: _majority(world.by_relation.get(name, ())))
-    others: dict[str, list[Fact]] = {}
+    others = defaultdict(list)
     for fact in sorted(pool or (), key=lambda fact: fact.id):
-        others.setdefault(fact.relation, []).append(fact)
+        others[fact.relation].append(fact)
     controls = []
     for fact in facts:
         other = _other(fact, others, world.seed) if others else None

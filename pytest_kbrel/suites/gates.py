@@ -28,18 +28,16 @@ from pytest_kbrel.records import RULES, Gate, Integrity, Rule, Waiver
 from pytest_kbrel.resources import tsv_rows
 
 # The same demand by another name: evidently, pytest, llm-compressor.
-SAME: Mapping[str, Rule] = {
-    name: rule.name for rule in GATE_RULES.values() for name in rule.synonyms
-}
+SAME = {name: rule.name for rule in GATE_RULES.values() for name in rule.synonyms}
 # By all their names, those that may state two numbers.
-_RELATIVE: Mapping[str, GateRule] = {
+_RELATIVE = {
     name: rule
     for rule in GATE_RULES.values()
     if rule.relative
     for name in (rule.name, *rule.synonyms)
 }
 # A rise is a drop in quality only where lower is better, and the other way round.
-WORSE_WHEN: Mapping[str, str] = {
+WORSE_WHEN = {
     "max_rise": "lower",
     "max_increase": "lower",
     "max_decrease": "higher",
@@ -49,7 +47,7 @@ DIRECTED = "threshold"
 # MLflow: how much better, in the metric's own direction, the candidate must at least be.
 ABSOLUTE_CHANGE = "min_absolute_change"
 RELATIVE_CHANGE = "min_relative_change"
-SYNONYMS: tuple[str, ...] = (
+SYNONYMS = (
     *SAME,
     *WORSE_WHEN,
     DIRECTED,
@@ -86,7 +84,7 @@ def read_gates(
     if "gates" not in entries:
         return ()
     metrics = {**by_all_names(metrics), **CHANGE_METRICS}
-    gates: list[Gate] = []
+    gates = []
     stated: dict[str, str] = {}
     for name, node in entries["gates"].mapping(f"gates of {where}").items():
         if name in _RULE_NAMES:
@@ -153,7 +151,7 @@ def metric_gates(node: Node, metric: Metric) -> list[Gate]:
         raise node.error(
             f"the gate on {metric.name} must have a rule, found none; allowed: {{max_drop: 0.02}}"
         )
-    gates: dict[str, Gate] = {}
+    gates = {}
     for key, rule in node.value.items():
         relative = _RELATIVE.get(key)
         if relative is not None and isinstance(rule.value, dict):

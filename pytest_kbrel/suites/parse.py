@@ -344,7 +344,7 @@ def _slices(probe: Probe, node: Node, what: str) -> tuple[WrittenSlice, ...]:
     if not node.value or not isinstance(node.value, (tuple, dict)):
         allowed = "a list of names or a mapping of names, with at least one"
         raise node.wrong(what, allowed)
-    written: dict[str, Node] = {}
+    written = {}
     if isinstance(node.value, dict):
         written = node.value
     else:
@@ -475,7 +475,7 @@ def read_uninformative(path: Path) -> Pairs:
     for another kind, an empty list, and an expression that is none or matches an empty answer.
     """
     kinds = read_document(path).mapping("a file of uninformative answers")
-    patterns: list[tuple[str, str]] = []
+    patterns = []
     for kind, entry in kinds.items():
         if kind not in UNINFORMATIVE:
             raise entry.error(unknown("kind", kind, UNINFORMATIVE))

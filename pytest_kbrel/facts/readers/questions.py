@@ -116,7 +116,7 @@ def questions_in(
 
     def read(path: Path, relations: Relations) -> Iterator[Row]:
         if columns and path.suffix.lower() not in _NO_TABLES:
-            source: Iterator[Piece] = table(path, delimiter)
+            source = table(path, delimiter)
             check_header(path, source, columns[0], columns[1:])
         else:
             source = questions(path)

@@ -37,7 +37,7 @@ from pytest_kbrel.resources import tsv_rows
 
 _WIKIDATA = "wikidata"
 # The label and the type of answer of each property.
-PROPERTIES: Mapping[str, tuple[str, AnswerType]] = {
+PROPERTIES = {
     name: (label, cast(AnswerType, kind))
     for name, kind, label in tsv_rows("facts/readers/wikidata_properties.tsv")
 }
@@ -278,7 +278,7 @@ def read_head_to_tail(path: Path, relations: Relations) -> Iterator[Row]:
 
     A template is a relation, its domain ``open``, ``movie``, ``book`` or ``academics``.
     """
-    names: dict[str, str] = {}
+    names = {}
 
     def fact(member: tuple[str, str]) -> Mapping[str, Any]:
         bucket, text = member

@@ -33,5 +33,4 @@ ANSWERS = dataclasses.replace(
     is_served=False,
     announcement=lambda spec: "",
     unscorable=lambda spec: UNSCORABLE,
-    answer_probabilities=lambda spec: bool(spec.requests.logprobs),
 )

@@ -93,7 +93,7 @@ class Store(Database):
 
         Raises :class:`StoreError` for a damaged one.
         """
-        rows: list[tuple[bytes, str, bytes]] = []
+        rows = []
         for marks, chunk in chunks(keys):
             rows += self.rows(
                 f"SELECT key, response, checksum FROM answers WHERE key IN ({marks}) AND model = {MODEL}",
@@ -238,7 +238,7 @@ def identity(model: Fingerprint) -> dict[str, object]:
     A checkpoint is identified by its contents and by the code that computes its responses, not by its name,
     path or device. Of a model behind a server only its name and the server's address are known.
     """
-    fields: dict[str, object] = {
+    fields = {
         "backend": model.backend,
         "weights": model.weights_digest,
         "tokenizer": model.tokenizer_digest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any, Literal
 
 from transformers import GenerationConfig
@@ -22,22 +23,6 @@ MOST_POSITIONS = 64
 
 # Of a token: its id, its probability, and that of the watched token.
 Steps = Sequence[tuple[int, float, float | None]]
-
-
-def answer_probability(
-    values: Sequence[float], *, ended: bool
-) -> tuple[float | None, float | None]:
-    """Return the mean probability of an answer's tokens, and that of the first; ``None`` without tokens.
-
-    With ``ended`` the last one ended the answer, and counts only where there is no other. Both are rounded to
-    six digits: the seventh depends on what else is in a batch.
-    """
-    if not values:
-        return None, None
-    text = [min(value, 1.0) for value in values]
-    if ended and len(text) > 1:
-        text.pop()
-    return round(math.fsum(text) / len(text), 6), round(text[0], 6)
 
 
 class Endings:
@@ -59,10 +44,6 @@ class Endings:
         self._special = special
         # A model writes few different tokens of its vocabulary: each is decoded when it is met.
         self._decoded: dict[int, str] = {}
-
-    def with_ends(self, eos_ids: Sequence[int], *, special: bool) -> Endings:
-        """Return the endings of other texts by the same tokenizer."""
-        return Endings(self.tokenizer, eos_ids, special=special)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of token ids, spaces untouched."""
@@ -113,31 +94,33 @@ class Endings:
     ) -> Generated | Failed:
         """Return what :meth:`cut` made with its probability and, where asked for, its steps and top tokens.
 
-        Of beams ``steps`` are the most probable tokens, not those of the answer, which then has no
+        The probability is the mean over the tokens; that which ended the answer counts only where there is no
+        other. It and that of the first are rounded to six digits: the seventh depends on what else is in a
+        batch. Of beams ``steps`` are the most probable tokens, not those of the answer, which then has no
         probability.
         """
-        mean = first = None
         greedy = request.num_beams == 1
         if greedy:
             steps = steps[: len(text.token_ids)]
-        values = [value for _, value, _ in steps]
-        if not all(map(math.isfinite, values)):
+        if not all(math.isfinite(value) for _, value, _ in steps):
             return Failed(error="not a number among the model's logits")
-        if greedy:
-            mean, first = answer_probability(values, ended=text.finish == "stop")
+        values = [min(value, 1.0) for _, value, _ in steps]
         records = [
             Step(
                 token_id=token,
                 token=self.piece(token),
-                probability=min(value, 1.0),
+                probability=value,
                 watched=watched,
             )
-            for token, value, watched in (steps if request.steps else ())
+            for (token, _, watched), value in zip(steps, values, strict=True)
+            if request.steps
         ]
+        if text.finish == "stop" and len(values) > 1:
+            values.pop()
         return dataclasses.replace(
             text,
-            probability=mean,
-            first_probability=first,
+            probability=round(fmean(values), 6) if greedy and values else None,
+            first_probability=round(values[0], 6) if greedy and values else None,
             top=tuple(top[: len(text.token_ids)]),
             steps=tuple(records),
         )

@@ -88,7 +88,7 @@ def check_contents(folder: Path, *, gguf_file: str = "") -> dict[str, str]:
                 f"{folder / gguf_file}: no GGUF file: it begins with {begin!r}; allowed: b'GGUF'"
             )
         return {}
-    formats: dict[str, str] = {}
+    formats = {}
     places = _weight_map(folder)
     for file in weight_files(folder):
         for described, _ in check_safetensors(file):
@@ -435,7 +435,7 @@ def record_files(spec: ModelSpec) -> FileRecord:
     Files of the hub are not recorded: its cache names them by their contents and never writes to them again.
     Raises :class:`ModelError` if there are no weights.
     """
-    folders: list[tuple[str, Files]] = []
+    folders = []
     if spec.is_local:
         folder = Path(spec.location).absolute()
         gguf = [folder / spec.gguf_file] if spec.gguf_file else []

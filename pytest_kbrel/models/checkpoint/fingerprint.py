@@ -155,17 +155,17 @@ def fingerprint(
     answering = [effective_config(config), settings.eos_token_id]
     if model.config.is_encoder_decoder:
         answering += [settings.decoder_start_token_id, settings.bos_token_id]
+    answering += _tokenising(spec, folder)
+    files = _adapter_files(spec, ADAPTER_FILES[0])
+    files += [folder / spec.gguf_file] if spec.gguf_file else []
     return Fingerprint(
         spec=spec.text,
         backend="hf",
         backend_version=_versions(spec),
         architecture=type(model.get_base_model() if spec.peft else model).__name__,
         parameters=int(model.num_parameters()),
-        weights_digest=_weights_digest(
-            spec,
-            folder,
-            digests or tensor_digests(spec, folder),
-            [*answering, *_tokenising(spec, folder)],
+        weights_digest=digest_of_files(
+            files, [*(digests or tensor_digests(spec, folder)), answering]
         ),
         tokenizer_digest=tokenizer_digest(spec, folder, tokenizer),
         dtype=str(model.dtype).removeprefix("torch."),
@@ -226,14 +226,6 @@ def tensor_digests(spec: ModelSpec, folder: Path) -> list[str]:
     weights = () if spec.gguf_file else weight_files(folder)
     adapter = _adapter_files(spec, ADAPTER_WEIGHTS)
     return [digest_of_tensors(files) for files in (weights, adapter)]
-
-
-def _weights_digest(
-    spec: ModelSpec, folder: Path, digests: list[str], extra: list[Any]
-) -> str:
-    files = _adapter_files(spec, ADAPTER_FILES[0])
-    files += [folder / spec.gguf_file] if spec.gguf_file else []
-    return digest_of_files(files, [*digests, extra])
 
 
 def _adapter_files(spec: ModelSpec, name: str) -> list[Path]:

@@ -61,7 +61,7 @@ class Thinker:
         self._write, self._marks, self._answers = write, marks, answers
         closing = answers.tokenizer.encode(marks.closing, add_special_tokens=False)
         ends = [*answers.eos_ids, *(closing if len(closing) == 1 else [])]
-        self._thoughts = answers.with_ends(ends, special=True)
+        self._thoughts = Endings(answers.tokenizer, ends, special=True)
         self._most, self._longest = most, longest
 
     def ready(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
@@ -80,8 +80,8 @@ class Thinker:
             }
             thoughts |= begun
             yield [(n, answer) for n, answer in batch if n not in begun]
-        closed: dict[int, Ids] = {}
-        unthought: dict[int, Prompt] = {}
+        closed = {}
+        unthought = {}
         for n, result in self._thought_on(prompts, thoughts):
             if result is None:
                 unthought[n] = prompts[n]
@@ -122,7 +122,7 @@ class Thinker:
         self, prompts: Sequence[Prompt], thoughts: Mapping[int, Ids]
     ) -> Iterator[tuple[int, Ids | Answer | None]]:
         """Yield each prompt's index with its closed thought, an answer, or ``None`` where nothing was thought."""
-        further: dict[int, Prompt] = {}
+        further = {}
         for n, written in thoughts.items():
             prompt, closed = prompts[n], self._closed(written)
             room = self._room(prompt) - len(written)

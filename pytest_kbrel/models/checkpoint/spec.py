@@ -34,7 +34,7 @@ from pytest_kbrel.models.checkpoint.files import (
 from pytest_kbrel.records import record
 from pytest_kbrel.untrusted import parse
 
-DTYPES: Mapping[str, str] = {
+DTYPES = {
     "auto": "auto",
     "float32": "float32",
     "fp32": "float32",

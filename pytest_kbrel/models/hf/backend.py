@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_kbrel.errors import MissingExtraError, ModelError
 from pytest_kbrel.models.arguments import LM_EVAL
-from pytest_kbrel.models.base import Backend, Embedder
+from pytest_kbrel.models.base import Backend
 from pytest_kbrel.models.batching import describe_error
 from pytest_kbrel.models.checkpoint.counter import TokenizerCounter
 from pytest_kbrel.models.checkpoint.files import check_availability
@@ -26,9 +26,6 @@ from pytest_kbrel.models.checkpoint.spec import (
 if TYPE_CHECKING:
     from pytest_kbrel.models.checkpoint.checks import Finding
     from pytest_kbrel.models.hf.model import HfModel
-
-
-_TEXTS_A_BATCH = 32
 
 
 class SentenceEncoder:
@@ -64,12 +61,7 @@ class SentenceEncoder:
     def embed(self, texts: Sequence[str]) -> Any:
         """Return one vector a text; raises :class:`ModelError`."""
         try:
-            vectors: Any = self._model.encode(
-                list(texts),
-                batch_size=_TEXTS_A_BATCH,
-                show_progress_bar=False,
-                convert_to_numpy=True,
-            )
+            vectors = self._model.encode(list(texts), show_progress_bar=False)
         except (RuntimeError, ValueError, IndexError) as error:
             raise ModelError(
                 f"{self._spec}: texts cannot be encoded: {describe_error(error)}"
@@ -144,11 +136,6 @@ def load(
     return HfModel(parts, budget=measure_budget(parts.model, spec))
 
 
-def _embedder(text: str, args: str, folder: Path) -> Embedder:
-
-    return SentenceEncoder(text, folder)
-
-
 HF = Backend(
     name="hf",
     forms=("hf/PATH", "a checkpoint's folder", "a hub id org/name"),
@@ -160,6 +147,6 @@ HF = Backend(
     computes_here=True,
     gpus=lambda spec: 0 if spec.placement is None else None,
     announcement=announce,
-    embedder=_embedder,
+    embedder=lambda text, args, folder: SentenceEncoder(text, folder),
     gives_top_tokens=True,
 )

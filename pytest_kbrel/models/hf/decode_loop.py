@@ -21,7 +21,6 @@ from pytest_kbrel.models.hf.lm_head import logits_at
 from pytest_kbrel.models.hf.prefix_tree import (
     Layers,
     Row,
-    SlotMoves,
     preallocated_cache,
     rearranged_cache,
 )
@@ -33,7 +32,7 @@ from pytest_kbrel.models.hf.scorer import (
     takes_position_ids,
 )
 from pytest_kbrel.models.hf.stopping import NextTokens, RunningSequence
-from pytest_kbrel.models.tokens import Ids
+from pytest_kbrel.models.tokens import Prompt
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, record
 
 # Sequences leave, and others come in, when so large a share of the batch has finished: that copies the cache.
@@ -88,7 +87,7 @@ class DecodeLoop:
         self._takes_position_ids = takes_position_ids(model)
         # Row by row, ``width`` in each but the last.
         self._sequences: list[RunningSequence] = []
-        self._cache: Any = None
+        self._cache = None
         self._width = self._slots = self._room = 0
         # Slots that each sequence sees, shape (rows * width, room), and the same as the model takes it.
         self._seen = self._mask = torch.zeros((0, 0))
@@ -132,7 +131,7 @@ class DecodeLoop:
         running = [n for n, one in enumerate(self._sequences) if not one.is_finished]
         lots = [self._lot(running)] if running else []
         self._cache, count = None, len(running)
-        fed: list[tuple[NextTokens, list[RunningSequence]]] = []
+        fed = []
         while rows := self._next(count):
             tokens, lot = self._prefill(rows)
             fed.append((tokens, lot.sequences))
@@ -220,7 +219,7 @@ class DecodeLoop:
         if self._limits.longest is not None:
             self._room = max(min(self._room, self._limits.longest), self._slots + width)
         target = row * self._room + slot
-        moves: list[SlotMoves] = []
+        moves = []
         for lot, low, high in zip(lots, bounds, bounds[1:], strict=False):
             leaves = (source >= low) & (source < high)
             moves.append((lot.cache, source[leaves] - low, target[leaves]))
@@ -261,8 +260,7 @@ class DecodeLoop:
 @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
 def continue_encoded(
     model: Any,
-    prompts: Sequence[Ids],
-    requests: Sequence[GenerateRequest],
+    prompts: Sequence[Prompt],
     endings: Endings,
 ) -> list[Generated | Failed]:
     """Continue prompts of any lengths by an encoder-decoder model, one answer each, greedily.
@@ -271,16 +269,15 @@ def continue_encoded(
     ever has a gap, for such a decoder need not take positions; what waits comes in with the next batch.
     """
     running = [
-        RunningSequence(number, request, endings)
-        for number, request in enumerate(requests)
+        RunningSequence(number, prompt.request, endings)
+        for number, prompt in enumerate(prompts)
     ]
     answers: dict[int, Generated | Failed] = {}
-    inputs = encoder_outputs(model, prompts)
+    inputs = encoder_outputs(model, [prompt.ids for prompt in prompts])
     encoded, mask = inputs["encoder_outputs"], inputs["attention_mask"]
     states = encoded.last_hidden_state
-    own = preallocated_cache(
-        len(running), max(request.max_new_tokens for request in requests), []
-    )
+    longest = max(prompt.request.max_new_tokens for prompt in prompts)
+    own = preallocated_cache(len(running), longest, [])
     cache = EncoderDecoderCache(own, DynamicCache())
     start = int(model.generation_config.decoder_start_token_id)
     last = torch.full((len(running),), start, device=model.device)

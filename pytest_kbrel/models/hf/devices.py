@@ -14,10 +14,7 @@ from typing import Any
 import torch
 
 from pytest_kbrel.errors import ModelError
-from pytest_kbrel.models.checkpoint.spec import (
-    ModelSpec,
-    Placement,
-)
+from pytest_kbrel.models.checkpoint.spec import ModelSpec, Placement
 
 
 def check_device(name: str) -> None:
@@ -62,17 +59,14 @@ def _count(kind: str) -> int:
 
 def device_map_options(placement: Placement) -> dict[str, Any]:
     """Return the arguments of ``from_pretrained`` that spread a checkpoint as ``placement`` says."""
-    options: dict[str, Any] = {"device_map": placement.parts or placement.device_map}
+    options = {"device_map": placement.parts or placement.device_map}
     if placement.max_memory_per_gpu or placement.max_cpu_memory:
         from accelerate.utils import get_max_memory
 
-        limits: dict[int | str, int | str] = dict(get_max_memory())
+        limits = dict(get_max_memory())
         for device in limits:
-            if (
-                limit := placement.max_cpu_memory
-                if device == "cpu"
-                else placement.max_memory_per_gpu
-            ):
+            given = placement.max_memory_per_gpu, placement.max_cpu_memory
+            if limit := given[device == "cpu"]:
                 limits[device] = (
                     int(limit) if limit.isdigit() else limit.replace(" ", "")
                 )
@@ -108,7 +102,7 @@ def avoid_cudnn_attention(model: Any) -> None:
     Nearly every shape of a run is new. The setting is torch's and global: it is put back behind each forward
     pass.
     """
-    before: list[bool] = []
+    before = []
 
     def switch_off(*_: object) -> None:
         is_on = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call,unused-ignore]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -69,7 +70,7 @@ class Generator:
         self.trouble = ""
         self.refused: list[str] = []
         self._batcher = batcher
-        self._window = window_of(model.config)
+        self._window = window_of(model.config) or math.inf
 
     def with_endings(self, endings: Endings) -> Generator:
         """Return a generator on the same model whose texts have other endings."""
@@ -87,10 +88,8 @@ class Generator:
         # What an encoder reads is read once; it is never packed.
         config = self._model.config
         packs = allows_packing(config) and not config.is_encoder_decoder
-        modes = SHARING_MODES[0 if packs else 1 : -1]
-        for mode in modes:
-            reason = self._difference(mode)
-            if not reason:
+        for mode in SHARING_MODES[0 if packs else 1 : -1]:
+            if not (reason := self._difference(mode)):
                 return mode
             self.refused.append(f"{mode}: {reason}")
         return "plain"
@@ -144,11 +143,11 @@ class Generator:
     def ready(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield, some at a time, each prompt's index and answer; what fails is a :class:`Failed`."""
         # Prompts of equal token ids and settings are answered once.
-        positions: dict[Prompt, list[int]] = {}
+        positions = defaultdict(list)
         for number, prompt in enumerate(prompts):
             request = dataclasses.replace(prompt.request, prompt="")
             bare = Prompt(ids=prompt.ids, request=request)
-            positions.setdefault(bare, []).append(number)
+            positions[bare].append(number)
         indices = list(positions.values())
         for batch in self._distinct(list(positions)):
             yield [
@@ -160,8 +159,7 @@ class Generator:
         looped = [
             number
             for number, prompt in enumerate(prompts)
-            if prompt.request.num_beams == 1
-            and (self._window is None or prompt.length < self._window)
+            if prompt.request.num_beams == 1 and prompt.length < self._window
         ]
         if looped and self.sharing_mode != "plain":
             some = [prompts[n] for n in looped]
@@ -174,9 +172,9 @@ class Generator:
                 ]
                 remaining -= {number for number, _ in texts}
                 yield [*texts]
-        groups: dict[tuple[object, ...], list[int]] = {}
+        groups = defaultdict(list)
         for number in sorted(remaining):
-            groups.setdefault(prompts[number].kind, []).append(number)
+            groups[prompts[number].kind].append(number)
         for numbers in sorted(
             groups.values(), key=lambda group: -len(prompts[group[0]].ids)
         ):
@@ -215,27 +213,21 @@ class Generator:
 
     def _encoded(self, prompts: Sequence[Prompt]) -> Batches[Generated]:
         """Yield the answers of the loop for models with an encoder, as :meth:`_looped` does."""
-
-        def cost(batch: Sequence[Prompt]) -> int:
-            return len(batch) * max(prompt.length for prompt in batch)
-
         # Those side by side that are of like length.
         order = sorted(
             range(len(prompts)),
             key=lambda n: (-prompts[n].request.max_new_tokens, -prompts[n].length),
         )
-        ready = self._batcher.ready(prompts, cost, self._continue_encoded, order)
-        for batch in ready:
+        for batch in self._batcher.ready(
+            prompts,
+            lambda batch: len(batch) * max(prompt.length for prompt in batch),
+            lambda batch: continue_encoded(self._model, batch, self._endings),
+            order,
+        ):
             for _, answer in batch:
                 if isinstance(answer, Failed):
                     self.trouble = self.trouble or answer.error
             yield batch
-
-    def _continue_encoded(self, prompts: Sequence[Prompt]) -> list[Answer]:
-        requests = [prompt.request for prompt in prompts]
-        return continue_encoded(
-            self._model, [prompt.ids for prompt in prompts], requests, self._endings
-        )
 
     def _group(
         self, group: Group, prompts: Sequence[Prompt], mode: SharingMode
@@ -245,13 +237,12 @@ class Generator:
         # What only two rows share has no forward pass of its own, but each of them holds it once.
         is_shared = group.prefix or len(group.rows) <= 2
         shared = _shared_length(members) if is_shared else 0
-        limits = self._limits(shared, members, mode)
         loop = DecodeLoop(
             self._model,
             len(group.prefix),
             feed_prefix(self._model, group.prefix),
             self._endings,
-            limits,
+            self._limits(shared, members, mode),
             packed=mode == "packed",
         )
         return loop.run(group.rows, [prompt.request for prompt in prompts])
@@ -309,9 +300,7 @@ class Generator:
 
     def _plain(self, prompts: Sequence[Prompt]) -> list[Answer]:
         reset_rope_lengths(self._model)
-        ids = [prompt.ids for prompt in prompts]
-        requests = [prompt.request for prompt in prompts]
-        return generate_batch(self._model, ids, requests, self._endings)
+        return generate_batch(self._model, prompts, self._endings)
 
     def _cost(self, prompts: Sequence[Prompt]) -> int:
         request = prompts[0].request

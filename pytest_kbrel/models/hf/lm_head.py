@@ -7,8 +7,8 @@ the largest thing in memory.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -31,15 +31,8 @@ def logits_at(
     model: Any, cells: Sequence[Cell], inputs: dict[str, Any]
 ) -> torch.Tensor:
     """Return the logits ``(cells, vocabulary)`` at the given cells of the batch."""
-    fired: list[bool] = []
-
-    def gather(states: torch.Tensor) -> torch.Tensor:
-        fired.append(True)
-        return _at(states, cells)[None]
-
-    with torch.inference_mode(), _before_head(model, gather):
-        logits = _logits(model, inputs)
-    return logits[0] if fired else _at(logits, cells)
+    logits, given = _run(model, inputs, lambda states: _at(states, cells)[None])
+    return logits[0] if given else _at(logits, cells)
 
 
 def probabilities_at(
@@ -94,18 +87,11 @@ def _try_head(model: Any) -> bool:
 
 def _is_last(model: Any, head: Any, inputs: dict[str, Any], times: int) -> bool:
     """Return True if the logits are the layer's own when its input is multiplied by ``times``."""
-    scaled: list[torch.Tensor] = []
-
-    def scale(states: torch.Tensor) -> torch.Tensor:
-        scaled.append(states * times)
-        return scaled[-1]
-
-    with torch.inference_mode(), _before_head(model, scale):
-        logits = _logits(model, inputs)
-    if len(scaled) != 1:
+    logits, given = _run(model, inputs, lambda states: states * times)
+    if len(given) != 1:
         return False
     with torch.inference_mode():
-        alone = head(scaled[0])
+        alone = head(given[0] * times)
     if alone.shape != logits.shape:
         return False
     alone = alone.to(logits.device)
@@ -118,20 +104,8 @@ def _hidden_at(
     model: Any, cells: Sequence[Cell], inputs: dict[str, Any]
 ) -> torch.Tensor:
     """Return the input of the output layer at the cells, shape (cells, width)."""
-    hidden: list[torch.Tensor] = []
-
-    def gather(states: torch.Tensor) -> torch.Tensor:
-        hidden.append(_at(states, cells))
-        return states[:1, :0]
-
-    with torch.inference_mode(), _before_head(model, gather):
-        _logits(model, inputs)
-    return hidden[0]
-
-
-def _logits(model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-    logits: torch.Tensor = model(**inputs, use_cache="past_key_values" in inputs).logits
-    return logits
+    _, given = _run(model, inputs, lambda states: states[:1, :0])
+    return _at(given[0], cells)
 
 
 def _at(states: torch.Tensor, cells: Sequence[Cell]) -> torch.Tensor:
@@ -147,16 +121,25 @@ def _rows_at_once(model: Any, hidden: torch.Tensor) -> int:
     return max(_LEAST_ROWS, _AT_ONCE_ON_CPU // vocabulary)
 
 
-@contextmanager
-def _before_head(
-    model: Any, change: Callable[[torch.Tensor], torch.Tensor]
-) -> Iterator[None]:
-    """Let ``change`` replace the input of the output layer; a model without one goes on as it is."""
+def _run(
+    model: Any,
+    inputs: dict[str, Any],
+    change: Callable[[torch.Tensor], torch.Tensor],
+) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Return a model's logits where ``change`` replaced the input of its output layer, and that input.
+
+    A model without such a layer goes on as it is, and has no input of it.
+    """
+    given: list[torch.Tensor] = []
 
     def hook(_module: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        given.extend(args[:1])
         return (change(args[0]), *args[1:]) if args else None
 
     head = model.get_output_embeddings()
     # The handle removes the hook as it leaves.
-    with head.register_forward_pre_hook(hook) if head is not None else nullcontext():
-        yield
+    with (
+        torch.inference_mode(),
+        head.register_forward_pre_hook(hook) if head is not None else nullcontext(),
+    ):
+        return model(**inputs, use_cache="past_key_values" in inputs).logits, given

@@ -18,7 +18,7 @@ from pytest_kbrel.models.hf.devices import token_budget
 from pytest_kbrel.models.hf.generator import Generator
 from pytest_kbrel.models.hf.rounding import rounded
 from pytest_kbrel.models.hf.scorer import Scorer
-from pytest_kbrel.models.hf.sharing import Probabilities, SharingMode, tolerance
+from pytest_kbrel.models.hf.sharing import Probabilities, tolerance
 from pytest_kbrel.models.pretrained import quiet
 from pytest_kbrel.models.tokens import Pair, Prompt, common_prefix
 from pytest_kbrel.printing import printable
@@ -35,7 +35,7 @@ _QUESTIONS = tuple(
     )
 )
 # By sharing mode, of scoring and of generating.
-_ENGINES: dict[SharingMode, tuple[str, str]] = {
+_ENGINES = {
     "packed": ("scored in packed rows", "written in a loop of packed rows"),
     "prefix": (
         "scored behind shared prefixes",

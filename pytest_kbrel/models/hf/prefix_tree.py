@@ -208,21 +208,44 @@ def group_by_prefix(
     order = sorted(range(len(sequences)), key=lambda number: sequences[number].ids)
     ordered = [sequences[number] for number in order]
     shared = [common_prefix(one.ids, other.ids) for one, other in pairwise(ordered)]
+
+    def prefix_length(low: int, high: int) -> int:
+        """Return the length of what a part has in common, ending before any token whose logits are wanted."""
+        common = min(shared[low : high - 1], default=len(ordered[low].ids))
+        return min(common, min(sequence.start for sequence in ordered[low:high]))
+
+    def is_worthy(low: int, high: int, length: int) -> bool:
+        """Return True if a longer prefix for a part spares enough."""
+        longer = prefix_length(low, high) - length
+        times = high - low
+        if row_length:
+            nodes = sum(len(sequence.ids) - length for sequence in ordered[low:high])
+            nodes -= sum(count - length for count in shared[low : high - 1])
+            # Within a row the common beginning stands once already; one that holds much of it has room for
+            # little else.
+            times = min(times, (nodes - longer) // max(row_length - longer, 1))
+        is_enough = longer > 0 and (times - 1) * longer >= _WORTH * (longer + length)
+        return is_enough and pays(times, longer)
+
+    def rows_of(numbers: Sequence[int], prefix: int) -> tuple[Row, ...]:
+        rows = [Row(prefix)]
+        for number in numbers:
+            sequence = sequences[number]
+            if rows[-1].tokens and not rows[-1].fits(sequence.ids, row_length):
+                rows.append(Row(prefix))
+            rows[-1].add(number, sequence)
+        return tuple(rows)
+
     groups: list[Group] = []
     # (from, to) in ``order``.
     waiting = [(0, len(order))] if order else []
     while waiting:
         low, high = waiting.pop()
-        length = _prefix_length(ordered, shared, low, high)
+        length = prefix_length(low, high)
         cuts = [index + 1 for index in range(low, high - 1) if shared[index] <= length]
         # Those that have more than ``length`` tokens in common.
         parts = list(pairwise([low, *cuts, high]))
-        worthy = {
-            part
-            for part in parts
-            if (spared := _spared(ordered, shared, part, length, row_length))
-            and pays(*spared)
-        }
+        worthy = {part for part in parts if is_worthy(*part, length)}
         waiting += sorted(worthy, reverse=True)
         numbers = [
             order[index]
@@ -231,10 +254,8 @@ def group_by_prefix(
             for index in range(*part)
         ]
         if numbers:
-            rows = _rows(sequences, numbers, length, row_length)
-            whole = (
-                _rows(sequences, numbers, 0, row_length) if len(rows) <= _WORTH else ()
-            )
+            rows = rows_of(numbers, length)
+            whole = rows_of(numbers, 0) if len(rows) <= _WORTH else ()
             # Too few rows for a forward pass of the prefix alone: they hold it themselves, unless that makes
             # many rows of them.
             if whole and tokens_in(whole) <= _WORTH * length + tokens_in(rows):
@@ -246,46 +267,3 @@ def group_by_prefix(
 def tokens_in(rows: Sequence[Row]) -> int:
     """Return the number of tokens in rows."""
     return sum(len(row.tokens) for row in rows)
-
-
-def _prefix_length(
-    ordered: Sequence[TokenSequence], shared: Sequence[int], low: int, high: int
-) -> int:
-    """Return the length of what the part has in common, ending before any token whose logits are wanted."""
-    common = min(shared[low : high - 1], default=len(ordered[low].ids))
-    return min(common, min(sequence.start for sequence in ordered[low:high]))
-
-
-def _spared(
-    ordered: Sequence[TokenSequence],
-    shared: Sequence[int],
-    part: tuple[int, int],
-    length: int,
-    row_length: int,
-) -> tuple[int, int] | None:
-    """Return how often a longer prefix for ``part`` spares how many tokens, ``None`` if that is too few."""
-    low, high = part
-    longer = _prefix_length(ordered, shared, low, high) - length
-    nodes = sum(len(sequence.ids) - length for sequence in ordered[low:high])
-    nodes -= sum(count - length for count in shared[low : high - 1])
-    times = high - low
-    if row_length:
-        # Within a row the common beginning stands once already; one that holds much of it has room for little else.
-        times = min(times, (nodes - longer) // max(row_length - longer, 1))
-    is_enough = longer > 0 and (times - 1) * longer >= _WORTH * (longer + length)
-    return (times, longer) if is_enough else None
-
-
-def _rows(
-    sequences: Sequence[TokenSequence],
-    numbers: Sequence[int],
-    prefix: int,
-    row_length: int,
-) -> tuple[Row, ...]:
-    rows = [Row(prefix)]
-    for number in numbers:
-        ids = sequences[number].ids
-        if rows[-1].tokens and not rows[-1].fits(ids, row_length):
-            rows.append(Row(prefix))
-        rows[-1].add(number, sequences[number])
-    return tuple(rows)

@@ -63,7 +63,7 @@ class Scorer:
         self.trouble = ""
         self.refused: list[str] = []
         # A mask of one's own replaces a sliding window; within the window there is nothing to replace.
-        self._window = window_of(model.config)
+        self._window = window_of(model.config) or math.inf
 
     @cached_property
     def sharing_mode(self) -> SharingMode:
@@ -82,7 +82,7 @@ class Scorer:
         """Yield, batch by batch, each pair's index and answer; what fails is a :class:`Failed`."""
         remaining = set(range(len(pairs)))
         if self.sharing_mode != "plain" and not self._model.config.is_encoder_decoder:
-            indices = [n for n in remaining if self._is_within_window(pairs[n])]
+            indices = [n for n in remaining if _length(pairs[n]) <= self._window]
             shareable = [pairs[n] for n in indices]
             for batch in self._shared(shareable, self.sharing_mode):
                 remaining -= {indices[n] for n, _ in batch}
@@ -162,11 +162,10 @@ class Scorer:
 
     def _cost(self, pairs: Sequence[Pair]) -> int:
         # Beyond a window padding is not seen in vain: with some models it moves the numbers.
-        if len({_length(pair) for pair in pairs}) > 1 and not all(
-            map(self._is_within_window, pairs)
-        ):
+        lengths = {*map(_length, pairs)}
+        longest = max(lengths)
+        if len(lengths) > 1 and longest > self._window:
             return self._batcher.budget + 1
-        longest = max(map(_length, pairs))
         return self._within(len(pairs), longest, sum(len(p.targets) for p in pairs))
 
     def _within(self, rows: int, longest: int, outputs: int) -> int:
@@ -182,9 +181,6 @@ class Scorer:
         if head_is_last(self._model):
             return math.inf
         return LOGITS_AT_ONCE // vocabulary_of(self._model)
-
-    def _is_within_window(self, pair: Pair) -> bool:
-        return self._window is None or _length(pair) <= self._window
 
 
 def spares_passes(model: Any, passes: int, times: int, tokens: int) -> bool:
@@ -323,7 +319,7 @@ def row_inputs(
         mask = additive(seen[:, None], model)
     else:
         mask = right_padded([[1] * (before + len(row.tokens)) for row in rows], 0)
-    inputs: dict[str, Any] = {
+    inputs = {
         "input_ids": right_padded([row.tokens for row in rows], 0).to(device),
         "attention_mask": mask.to(device),
     }

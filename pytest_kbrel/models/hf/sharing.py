@@ -189,7 +189,12 @@ def window_of(config: Any) -> int | None:
     text = config.get_text_config(decoder=True)
     names = _WINDOWS if allows_packing(config) else (*_WINDOWS, "window_size")
     sizes = [getattr(text, name, None) for name in names]
-    for rope in _ropes(text):
+    # One, or one a kind of layer.
+    ropes = [getattr(text, name, None) for name in ("rope_parameters", "rope_scaling")]
+    ropes += [part for of in ropes if isinstance(of, Mapping) for part in of.values()]
+    for rope in ropes:
+        if not isinstance(rope, Mapping):
+            continue
         if (rope.get("rope_type") or rope.get("type")) in ("longrope", "dynamic"):
             original = "original_max_position_embeddings"
             sizes.append(
@@ -227,12 +232,3 @@ def reset_rope_lengths(model: Any) -> None:
                 original = original.to(getattr(module, f"{kind}inv_freq").device)
                 module.register_buffer(f"{kind}inv_freq", original, persistent=False)
                 setattr(module, name, first)
-
-
-def _ropes(text: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the settings of the rotary positions: one, or one a kind of layer."""
-    for name in ("rope_parameters", "rope_scaling"):
-        rope = getattr(text, name, None)
-        if isinstance(rope, Mapping):
-            yield rope
-            yield from (part for part in rope.values() if isinstance(part, Mapping))

@@ -9,13 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from transformers import (
-    LogitsProcessorList,
-    StoppingCriteriaList,
-)
+from transformers import LogitsProcessorList, StoppingCriteriaList
 
 from pytest_kbrel.models.checkpoint.endings import MOST_POSITIONS, Endings, top_tokens
-from pytest_kbrel.models.tokens import Ids
+from pytest_kbrel.models.tokens import Prompt
 from pytest_kbrel.records import Failed, Generated, GenerateRequest, TopTokens
 
 # Model types whose recurrent states transformers mixes up among the rows of a batch and cannot hand from beam
@@ -130,23 +127,21 @@ def _most_probable(
 
 
 def generate_batch(
-    model: Any,
-    prompts: Sequence[Ids],
-    requests: Sequence[GenerateRequest],
-    endings: Endings,
+    model: Any, prompts: Sequence[Prompt], endings: Endings
 ) -> list[Generated | Failed]:
-    """Continue prompts of equal length; the requests agree in all but ``prompt`` and ``watch``.
+    """Continue prompts of equal length whose requests agree in all but ``prompt`` and ``watch``.
 
     Without padding, batched and single runs agree for every architecture.
     """
-    common = requests[0]
+    common = prompts[0].request
     beams = common.num_beams
-    ids = torch.tensor(prompts, device=model.device)
+    ids = torch.tensor([prompt.ids for prompt in prompts], device=model.device)
     start = 1 if model.config.is_encoder_decoder else ids.shape[1]
+    requests, ends = [prompt.request for prompt in prompts], endings
     # What is most probable at each step of a beam search is no text, and has no ending.
     if beams > 1:
         requests = [dataclasses.replace(one, stop=(), top_k=0) for one in requests]
-    ends = endings if beams == 1 else endings.with_ends((), special=False)
+        ends = Endings(endings.tokenizer, ())
     recorded = [
         RunningSequence(number, request, ends)
         for number, request in enumerate(requests)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from pytest_kbrel.models.arguments import LM_EVAL
@@ -22,11 +23,8 @@ def _unscorable(spec: OpenAISpec) -> str:
     # Most servers need not be asked.
     if why := without_tokenizer(spec):
         return why
-    model = _open(spec)
-    try:
+    with closing(_open(spec)) as model:
         return model.unscorable
-    finally:
-        model.close()
 
 
 def _embedder(text: str, args: str, folder: Path) -> Embedder:
@@ -38,12 +36,9 @@ def _embedder(text: str, args: str, folder: Path) -> Embedder:
 
 
 def _counter(spec: OpenAISpec) -> TokenCounter:
-    may_think = spec.chat.enable_thinking is not False and (
-        spec.chats or spec.chat.thinks
-    )
-    return TokenCounter(
-        spec.chat.system_instruction, spec.chat.max_thinking_tokens if may_think else 0
-    )
+    chat = spec.chat
+    may_think = chat.enable_thinking is not False and (spec.chats or chat.thinks)
+    return TokenCounter(chat.system_instruction, chat.max_thinking_tokens * may_think)
 
 
 OPENAI = Backend(
@@ -58,5 +53,4 @@ OPENAI = Backend(
     is_served=True,
     announcement=lambda spec: f"asking {spec.text} at {spec.base_url}",
     unscorable=_unscorable,
-    answer_probabilities=lambda spec: bool(spec.logprobs),
 )

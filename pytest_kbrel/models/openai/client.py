@@ -29,13 +29,12 @@ from pytest_kbrel.serialization import replace_surrogates
 from pytest_kbrel.untrusted import DOCUMENT, parse, size
 
 # Of httpx or httpx2: which one it is depends on the version of openai.
-_httpx: Any = sys.modules[openai.DefaultAsyncHttpxClient.__mro__[1].__module__]
+_httpx = sys.modules[openai.DefaultAsyncHttpxClient.__mro__[1].__module__]
 
 LONGEST_SILENCE = 600.0
 """Seconds without an answer after which a run ends."""
 # The client waits no longer for what a server asks to wait for.
 _LONGEST_WAIT = 120.0
-_TEMPLATE = "chat_template_kwargs"
 _NEWER_LIMIT = "max_completion_tokens"
 # vLLM makes these anew for each call.
 _CHANGING = ("created", "permission")
@@ -149,13 +148,16 @@ class Connection(Replies):
                 self._portal.call(anyio.sleep, min(0.25 * 2**tried, 8.0))
             if is_paid:
                 self._usage.check()
-            sent = self._taken(body)
+            # As the server takes it, as far as that is known.
+            sent = {
+                self._limit if key == "max_tokens" else key: value
+                for key, value in body.items()
+                if self._takes_stops or key != "stop"
+            }
             try:
                 reply = self._sent(self.client, "post", path, body=sent)
             except openai.OpenAIError as error:
-                if isinstance(error, openai.BadRequestError) and self._adapts(
-                    error, sent
-                ):
+                if self._adapts(error, sent):
                     return self.ask(path, body)
                 return self._failed(error)
             except ValueError as error:
@@ -201,22 +203,16 @@ class Connection(Replies):
     ) -> Any | Failed:
         """Return the JSON of a reply, without keys."""
         send = partial(getattr(client, method), path, cast_to=_httpx.Response, **more)
-        response: Any = self._portal.call(send)
+        response = self._portal.call(send)
         text = response.content.decode("utf-8", "surrogateescape")
         shown = redacted(text)
         self.repeats_key |= shown != text
         return read_json(shown.encode("utf-8", "surrogateescape"))
 
-    def _taken(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a body as the server takes it, as far as that is known."""
-        return {
-            self._limit if key == "max_tokens" else key: value
-            for key, value in body.items()
-            if self._takes_stops or key != "stop"
-        }
-
-    def _adapts(self, error: openai.BadRequestError, sent: Mapping[str, Any]) -> bool:
+    def _adapts(self, error: openai.OpenAIError, sent: Mapping[str, Any]) -> bool:
         """Note what newer models of OpenAI refuse and all other servers know; False where it is none of it."""
+        if not isinstance(error, openai.BadRequestError):
+            return False
         if "stop" in sent and _refuses(error, "stop"):
             self._takes_stops = False
         elif "max_tokens" in sent and _NEWER_LIMIT in str(error):
@@ -265,7 +261,7 @@ class Connection(Replies):
         status, headers = error.status_code, error.response.headers
         told = headers.get("retry-after", "")
         wait = float(told) if told.isdecimal() else 0.0
-        kind: type[ModelError] = ModelError
+        kind = ModelError
         if status in (401, 403):
             said = f"refuses the key in {self.spec.api_key_env}: {why}"
         elif status == 404:
@@ -286,7 +282,9 @@ class Connection(Replies):
             )
         elif status == 400 and (
             refused := [
-                key for key in (_TEMPLATE, *self.spec.extra) if key in str(error)
+                key
+                for key in ("chat_template_kwargs", *self.spec.extra)
+                if key in str(error)
             ]
         ):
             said = (

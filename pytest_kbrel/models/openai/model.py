@@ -15,11 +15,7 @@ import openai
 from pytest_kbrel import SCORING_VERSION
 from pytest_kbrel.models.base import ServedModel
 from pytest_kbrel.models.batching import Batches
-from pytest_kbrel.models.chat import (
-    marks_in,
-    messages_of,
-    text_of,
-)
+from pytest_kbrel.models.chat import marks_in, messages_of, text_of
 from pytest_kbrel.models.openai.client import Connection, Replies
 from pytest_kbrel.models.openai.replies import (
     Reply,
@@ -65,8 +61,8 @@ class OpenAIModel(ServedModel):
 
     def __init__(self, spec: OpenAISpec, replies: Replies | None = None) -> None:
         self._spec = spec
-        self.usage: Usage = Usage(spec)
-        self._connection: Replies = replies or Connection(spec, self.usage)
+        self.usage = Usage(spec)
+        self._connection = replies or Connection(spec, self.usage)
         self._pool = ThreadPoolExecutor(
             spec.max_concurrent, thread_name_prefix="kbrel-openai"
         )
@@ -79,7 +75,7 @@ class OpenAIModel(ServedModel):
         self._scorer = ServerScorer(
             spec, self._connection, self._pool, self._prompt_tokens
         )
-        self.served: set[str] = set()
+        self.served = set()
 
     def describe(self) -> Fingerprint:
         """Return the model's fingerprint: its name, its server, and what the server said that it serves.
@@ -253,7 +249,7 @@ class OpenAIModel(ServedModel):
     ) -> tuple[str, dict[str, Any]]:
         """Return the path and the body that ask for at most so many tokens."""
         spec, chat = self._spec, self._spec.chat
-        body: dict[str, Any] = {
+        body = {
             "model": spec.name,
             "temperature": 0,
             "max_tokens": most,
@@ -322,7 +318,7 @@ def _is_sentence(text: str) -> bool:
 def _as_ready(
     futures: Mapping[Future[A | Failed], int],
 ) -> Batches[A]:
-    failure: BaseException | None = None
+    failure = None
     try:
         for future in as_completed(futures):
             if future.cancelled():

@@ -328,7 +328,7 @@ class ServerScorer:
         return encoder.scored(pair, values)
 
     def _values(self, dialect: Dialect, pair: Pair) -> tuple[float, ...] | Failed:
-        values: list[float] = []
+        values = []
         for before, targets in dialect.questions(pair):
             path, body = dialect.request(self._spec, before, targets)
             reply = self._replies.ask(path, body | self._spec.extra)
@@ -355,7 +355,7 @@ class ServerScorer:
         behind = replace(pair, context=(*pair.context, *before))
         asked = [replace(pair, targets=(*before, token)) for token in tokens[:2]]
         asked += [replace(behind, targets=(token,)) for token in tokens]
-        told: list[tuple[float, ...]] = []
+        told = []
         try:
             for one in asked:
                 values = self._values(dialect, one)
@@ -392,7 +392,7 @@ class ServerScorer:
 
             path = Path(spec.tokenizer).expanduser()
             with loading("the tokenizer", spec.tokenizer):
-                tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
+                tokenizer = transformers.AutoTokenizer.from_pretrained(
                     str(path) if path.is_dir() else spec.tokenizer,
                     trust_remote_code=False,
                     local_files_only=path.is_dir(),

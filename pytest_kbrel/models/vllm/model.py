@@ -15,7 +15,7 @@ import gc
 import math
 import multiprocessing
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
@@ -229,7 +229,7 @@ def start_engine(spec: VllmSpec, folder: str) -> tuple[Engine, str]:
 
 def _options(spec: VllmSpec, folder: str) -> dict[str, Any]:
     checkpoint = spec.checkpoint
-    options: dict[str, Any] = {
+    options = {
         "model": folder,
         "tokenizer": checkpoint.tokenizer,
         "dtype": checkpoint.dtype,
@@ -515,7 +515,7 @@ def _text(
     text = endings.cut(reply.token_ids, request.stop)
     if text.finish == "length" and len(text.token_ids) < request.max_new_tokens:
         return None
-    watch: Iterable[int | None] = request.watch if request.steps else ()
+    watch = request.watch if request.steps else ()
     try:
         steps = [
             (
@@ -538,7 +538,7 @@ def _along(
     pair: Pair, replies: Mapping[tuple[Ids, int], Reply | Failed]
 ) -> tuple[float, ...] | Failed:
     """Return the probabilities of a pair's targets, each from the reply to its own step."""
-    values: list[float] = []
+    values = []
     for step in pair.steps():
         reply = replies[step]
         if isinstance(reply, Failed):

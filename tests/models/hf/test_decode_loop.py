@@ -67,8 +67,7 @@ def alone(model, prompts):
     """Return what plain batches of one prompt each answer."""
     endings = model._generator._endings
     return [
-        generate_batch(model.parts.model, [p.ids], [p.request], endings)[0]
-        for p in prompts
+        generate_batch(model.parts.model, [prompt], endings)[0] for prompt in prompts
     ]
 
 
