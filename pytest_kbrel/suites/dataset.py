@@ -292,7 +292,7 @@ def reliability_groups(
         for fact in read(written, world) if kind in kinds else ():
             group = _group(fact, slice_by, world)
             for prompt in PROMPTS if chosen else PROMPTS[:1]:
-                groups[slice_name(kind, group, prompt)].append(fact)
+                groups.setdefault(slice_name(kind, group, prompt), []).append(fact)
     return {name: tuple(facts) for name, facts in groups.items()}
 
 
