@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import operator
 import re
 import types
-import typing
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from functools import cache, partial
+from typing import (
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
@@ -88,14 +96,14 @@ def replace_surrogates(text: str) -> str:
     return _HALVES.sub("\ufffd", text)
 
 
-@functools.cache
+@cache
 def _names_of(kind: Any) -> tuple[str, ...]:
     if not dataclasses.is_dataclass(kind):
         raise TypeError(f"a value of type {kind.__name__} has no wire form")
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
-@functools.cache
+@cache
 def _sparse_fields(kind: Any) -> tuple[tuple[str, Any], ...]:
     fields = dataclasses.fields(kind)
     return tuple(
@@ -103,12 +111,12 @@ def _sparse_fields(kind: Any) -> tuple[tuple[str, Any], ...]:
     )
 
 
-@functools.cache
+@cache
 def _defaults(kind: Any) -> tuple[Any, ...]:
     return tuple(field.default for field in dataclasses.fields(kind))
 
 
-@functools.cache
+@cache
 def _getter(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
     names = _names_of(kind)
     # Of one name it would give the value alone, and of none it is not made.
@@ -123,26 +131,22 @@ def from_wire(kind: type[T], data: Any) -> T:
     Raises ``ValueError`` naming the record when a key is missing or a value has the wrong shape.
     """
     wanted: Any = kind
-    return typing.cast(T, _reader(wanted)(data))
+    return cast(T, _reader(wanted)(data))
 
 
 # Types are looked at once, not at each value: a case of 100 facts has some thousand.
-@functools.cache
+@cache
 def _reader(kind: Any) -> Reader:
-    origin = typing.get_origin(kind)
+    origin = get_origin(kind)
     if origin is tuple:
-        return _tuple_reader(typing.get_args(kind))
-    if origin in (types.UnionType, typing.Union):
-        return functools.partial(_build_union, typing.get_args(kind))
+        return _tuple_reader(get_args(kind))
+    if origin in (types.UnionType, Union):
+        return partial(_build_union, get_args(kind))
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        return functools.partial(_build_record, kind)
+        return partial(_build_record, kind)
     if origin is Literal:
-        return functools.partial(_build_literal, typing.get_args(kind))
-    return (
-        functools.partial(_build_leaf, kind)
-        if isinstance(kind, type)
-        else lambda data: data
-    )
+        return partial(_build_literal, get_args(kind))
+    return partial(_build_leaf, kind) if isinstance(kind, type) else lambda data: data
 
 
 def _tuple_reader(args: tuple[Any, ...]) -> Reader:
@@ -190,15 +194,15 @@ def _build_leaf(kind: type, data: Any) -> Any:
     return data
 
 
-@functools.cache
+@cache
 def _field_readers(kind: Any) -> dict[str, Reader]:
-    hints = typing.get_type_hints(kind)
+    hints = get_type_hints(kind)
     return {
         field.name: _reader(hints[field.name]) for field in dataclasses.fields(kind)
     }
 
 
-@functools.cache
+@cache
 def _required(kind: type) -> frozenset[str]:
     missing = dataclasses.MISSING
     return frozenset(

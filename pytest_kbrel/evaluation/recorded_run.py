@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +51,10 @@ class RecordedRun:
     helpers: tuple[Fingerprint, ...]
     base: Fingerprint | None
     cases: frozenset[str]
-    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    looks: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    looks: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    unended: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    unended: Mapping[str, str] = field(default_factory=dict)
     shard: ShardedRun | None = None
     stopped: bool = False
     parts: tuple[RecordedRun, ...] = ()
@@ -160,7 +160,7 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
             )
     # Their responses are scored now.
     model, base = (
-        None if of is None else dataclasses.replace(of, scoring_version=SCORING_VERSION)
+        None if of is None else replace(of, scoring_version=SCORING_VERSION)
         for of in (run.model, run.base)
     )
     assert model is not None
@@ -257,7 +257,7 @@ def read_runs(folders: Sequence[Path]) -> RecordedRun:
         raise KbrelError("\n".join(problems))
     runs.sort(key=lambda run: run.shard.shard.index if run.shard else 0)
     first = runs[0]
-    return dataclasses.replace(
+    return replace(
         first,
         shard=None,
         helpers=tuple(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -266,7 +266,7 @@ def _asked(
         return {}
     step = max(len(facts) // _LOOKED_AT, 1)
     part = part_of(case, facts[::step][:_LOOKED_AT])
-    return prompt_digests(dataclasses.replace(part, chat=chats), counter.digest)
+    return prompt_digests(replace(part, chat=chats), counter.digest)
 
 
 def _asked_as(ours: str, theirs: str) -> str:
@@ -275,7 +275,7 @@ def _asked_as(ours: str, theirs: str) -> str:
     if mine is None or given is None:
         return ours
     prompts, bos, count = given.prompts, given.bos, given.count
-    return str(dataclasses.replace(mine, prompts=prompts, bos=bos, count=count))
+    return str(replace(mine, prompts=prompts, bos=bos, count=count))
 
 
 def _table(digests: dict[str, str]) -> Table:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from typing import Any, Literal, Self
 
 from pytest_kbrel.records.exchange import Pairs, TopTokens, record, sparse
@@ -387,7 +387,7 @@ class GateResult(Gate):
 
     def because(self, *reasons: Reason) -> Self:
         """Return the same judgement with more reasons."""
-        return dataclasses.replace(self, reasons=(*self.reasons, *reasons))
+        return replace(self, reasons=(*self.reasons, *reasons))
 
 
 @record
@@ -568,7 +568,7 @@ class Fingerprint:
         """Return by name in what the models differ, but for their names, each in words."""
         pairs = {
             of.name: (getattr(self, of.name), getattr(other, of.name))
-            for of in dataclasses.fields(self)
+            for of in fields(self)
         }
         return {
             name: f"{name} ({_beginning(ours)} and {_beginning(theirs)})"
@@ -716,7 +716,7 @@ def _changed_digest(
 
 
 def _fields(settings: ProbeSettings) -> dict[str, object]:
-    names = (field.name for field in dataclasses.fields(settings))
+    names = (field.name for field in fields(settings))
     return {
         name: getattr(settings, name) for name in names if name not in _NOT_IN_DIGEST
     }
