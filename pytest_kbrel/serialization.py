@@ -138,26 +138,19 @@ def from_wire(kind: type[T], data: Any) -> T:
 @cache
 def _reader(kind: Any) -> Reader:
     origin = get_origin(kind)
-    if origin is tuple:
-        return _tuple_reader(get_args(kind))
-    if origin in (types.UnionType, Union):
-        return partial(_build_union, get_args(kind))
+    if origin in _BUILDERS:
+        return partial(_BUILDERS[origin], get_args(kind))
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return partial(_build_record, kind)
-    if origin is Literal:
-        return partial(_build_literal, get_args(kind))
     return partial(_build_leaf, kind) if isinstance(kind, type) else lambda data: data
 
 
-def _tuple_reader(args: tuple[Any, ...]) -> Reader:
-    def build(data: Any) -> tuple[Any, ...]:
-        if not isinstance(data, list):
-            raise ValueError(f"a list is needed, found {type(data).__name__}")
-        if args[-1] is ...:
-            return tuple(map(_reader(args[0]), data))
-        return tuple(_reader(arg)(item) for arg, item in zip(args, data, strict=True))
-
-    return build
+def _build_tuple(args: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
+    if not isinstance(data, list):
+        raise ValueError(f"a list is needed, found {type(data).__name__}")
+    if args[-1] is ...:
+        return tuple(map(_reader(args[0]), data))
+    return tuple(_reader(arg)(item) for arg, item in zip(args, data, strict=True))
 
 
 def _build_record(kind: type, data: Any) -> Any:
@@ -224,3 +217,11 @@ def _build_union(members: tuple[Any, ...], data: Any) -> Any:
         if member is not type(None) and member not in records:
             return _reader(member)(data)
     raise ValueError(f"{data!r} fits none of {members}")
+
+
+_BUILDERS: dict[Any, Callable[[tuple[Any, ...], Any], Any]] = {
+    tuple: _build_tuple,
+    types.UnionType: _build_union,
+    Union: _build_union,
+    Literal: _build_literal,
+}
