@@ -31,7 +31,6 @@ from pytest_kbrel.records import (
     Case,
     CaseResult,
     Exchange,
-    Fact,
     Looks,
     Suite,
     Table,
@@ -144,13 +143,13 @@ class CaseAsker:
         def prompt_of(fact_id: str, cell: str) -> str:
             return prompt_in(case, facts[fact_id], cell)
 
-        is_asked = bool(parts)
-        looks = self.looks(case)
-        prefixes = [self._prefix(case, look) for look in looks]
-        news = [part_of(case, facts) for facts in _news(prefixes)]
-        for look, asked, part in zip(looks, prefixes, news, strict=True):
+        is_asked, looks, before = bool(parts), self.looks(case), set[str]()
+        for look in looks:
+            asked = self._prefix(case, look)
             if not is_asked:
-                parts += self._asked([part])
+                new = [fact for fact in asked.facts if fact.id not in before]
+                parts += self._asked([part_of(case, new)])
+                before |= {fact.id for fact in new}
             order = asked.facts if look else ()
             result = whole_result([part.own for part in parts], order)
             comparison, base = self.comparison(case.suite), NO_TABLE
@@ -410,12 +409,3 @@ class CaseAsker:
         return replace(
             case, facts=first_drawn(case.facts, look.asked, case.seed, case.cluster)
         )
-
-
-def _news(prefixes: Sequence[Case]) -> list[tuple[Fact, ...]]:
-    """Return the facts that each of these growing parts of a case adds to the one before."""
-    news, asked = [], set[str]()
-    for prefix in prefixes:
-        news.append(tuple(fact for fact in prefix.facts if fact.id not in asked))
-        asked |= {fact.id for fact in prefix.facts}
-    return news
