@@ -213,7 +213,6 @@ _SHARED = ("limit", "seed", "judge", "top_k", "apply_chat_template")
 _ALLOWED = (
     "allowed: a folder for each shard of one run, by the same files, model and settings"
 )
-_SUITE = ".kb.yaml::"
 
 
 def runs_in(folder: Path) -> tuple[Path, ...]:
@@ -319,7 +318,8 @@ def _differences(run: RecordedRun, first: RecordedRun) -> Iterator[str]:
     for path in sorted(suites.keys() | others.keys()):
         if suites.get(path) != others.get(path):
             yield f"suite {path} (its file or its facts)"
-    if _suite_cases(run) != _suite_cases(first):
+    # Of those that only one of them has.
+    if any(map(in_suite, run.cases ^ first.cases)):
         yield "the cases that were selected"
     for name in _SHARED:
         if run.setting(name) != first.setting(name):
@@ -347,10 +347,6 @@ def _differences(run: RecordedRun, first: RecordedRun) -> Iterator[str]:
 def _models(run: RecordedRun) -> dict[str, Fingerprint]:
     base = {} if run.base is None else {"baseline model": run.base}
     return {"model": run.model, **base, **{of.spec: of for of in run.helpers}}
-
-
-def _suite_cases(run: RecordedRun) -> set[str]:
-    return {case for case in run.cases if _SUITE in case}
 
 
 def _name(run: RecordedRun) -> str:

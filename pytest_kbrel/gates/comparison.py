@@ -28,10 +28,6 @@ from pytest_kbrel.records import (
 )
 
 
-def _nobody(spec: str) -> Fingerprint | None:
-    return None
-
-
 def held_against(result: CaseResult, pairing: Pairing | None) -> CaseResult:
     """Return a case of edits whose table tells of each fact whether it ``counted`` and ``passed``.
 
@@ -76,7 +72,7 @@ class Comparison:
     comparisons: int = 1
     model: Fingerprint | None = None
     judge: str = ""
-    helper: Callable[[str], Fingerprint | None] = _nobody
+    helper: Callable[[str], Fingerprint | None] = lambda _: None
     facts: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     @property
@@ -192,8 +188,7 @@ class Comparison:
 
 
 def _is_judged(case: CaseResult) -> bool:
-    probe = probe_named(case.probe)
-    judged = probe is not None and probe.judged
+    judged = getattr(probe_named(case.probe), "judged", False)
     return judged and any(row.expected for row in case.table.rows)
 
 

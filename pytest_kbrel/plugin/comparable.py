@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -226,13 +225,6 @@ class _Check:
 
 def _known(spec: Spec) -> Fingerprint:
     """Return the fingerprint of a model as far as its spec tells what two models must share."""
-    unknown: dict[str, Any] = dict.fromkeys(
-        (
-            *("backend_version", "architecture", "weights_digest"),
-            *("tokenizer_digest", "dtype", "device"),
-        ),
-        "",
-    )
     return Fingerprint(
         spec=spec.text,
         backend=spec.backend,
@@ -240,7 +232,12 @@ def _known(spec: Spec) -> Fingerprint:
         chat_template=spec.chats,
         decoding=spec.decoding,
         scoring_version=SCORING_VERSION,
-        **unknown,
+        backend_version="",
+        architecture="",
+        weights_digest="",
+        tokenizer_digest="",
+        dtype="",
+        device="",
     )
 
 
@@ -279,16 +276,16 @@ def _asked_as(ours: str, theirs: str) -> str:
 
 
 def _table(digests: dict[str, str]) -> Table:
-    return Table(columns=(), rows=tuple(_row(*of) for of in digests.items()))
-
-
-def _row(fact: str, digest: str) -> Outcome:
-    return Outcome(
-        fact_id=fact,
-        question="",
-        expected="",
-        answer="",
-        label="wrong",
-        values=(),
-        prompt_digest=digest,
+    rows = (
+        Outcome(
+            fact_id=fact,
+            question="",
+            expected="",
+            answer="",
+            label="wrong",
+            values=(),
+            prompt_digest=digest,
+        )
+        for fact, digest in digests.items()
     )
+    return Table(columns=(), rows=tuple(rows))

@@ -413,7 +413,13 @@ def judged(case: Case, answers: Mapping[str, str]) -> Judging:
     asks: list[Ask] = []
     for fact_id, answer in answers.items():
         by_rules = judged_by_rules(case, facts[fact_id], answer)
-        if case.judge == "rules" or not _is_open(facts[fact_id], by_rules):
+        if (
+            case.judge == "rules"
+            or not facts[fact_id].accepted
+            or by_rules.label == "uninformative"
+            # Whether a number lies in a range is no matter of opinion.
+            or by_rules.rule in ("equal", "range")
+        ):
             verdicts[fact_id] = by_rules
         else:
             asks.append(_ask(case, facts[fact_id], answer))
@@ -472,12 +478,6 @@ def is_variant_of(case: Case, fact: Fact, answer: str) -> bool:
     if fact.answer_range is not None and number is not None:
         return judged_by_rules(case, fact, answer).label == "correct"
     return is_variant(answer, fact.accepted, language=fact.language)
-
-
-def _is_open(fact: Fact, by_rules: Judged) -> bool:
-    # Whether a number lies in a range is no matter of opinion.
-    decided = by_rules.label == "uninformative" or by_rules.rule in ("equal", "range")
-    return bool(fact.accepted) and not decided
 
 
 def _ask(case: Case, fact: Fact, answer: str) -> Ask:
