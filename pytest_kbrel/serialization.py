@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import operator
 import re
 import types
-import typing
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from functools import cache, partial
+from typing import (
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
@@ -88,14 +96,14 @@ def replace_surrogates(text: str) -> str:
     return _HALVES.sub("\ufffd", text)
 
 
-@functools.cache
+@cache
 def _names_of(kind: Any) -> tuple[str, ...]:
     if not dataclasses.is_dataclass(kind):
         raise TypeError(f"a value of type {kind.__name__} has no wire form")
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
-@functools.cache
+@cache
 def _sparse_fields(kind: Any) -> tuple[tuple[str, Any], ...]:
     fields = dataclasses.fields(kind)
     return tuple(
@@ -103,12 +111,12 @@ def _sparse_fields(kind: Any) -> tuple[tuple[str, Any], ...]:
     )
 
 
-@functools.cache
+@cache
 def _defaults(kind: Any) -> tuple[Any, ...]:
     return tuple(field.default for field in dataclasses.fields(kind))
 
 
-@functools.cache
+@cache
 def _getter(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
     names = _names_of(kind)
     # Of one name it would give the value alone, and of none it is not made.
@@ -123,37 +131,26 @@ def from_wire(kind: type[T], data: Any) -> T:
     Raises ``ValueError`` naming the record when a key is missing or a value has the wrong shape.
     """
     wanted: Any = kind
-    return typing.cast(T, _reader(wanted)(data))
+    return cast(T, _reader(wanted)(data))
 
 
 # Types are looked at once, not at each value: a case of 100 facts has some thousand.
-@functools.cache
+@cache
 def _reader(kind: Any) -> Reader:
-    origin = typing.get_origin(kind)
-    if origin is tuple:
-        return _tuple_reader(typing.get_args(kind))
-    if origin in (types.UnionType, typing.Union):
-        return functools.partial(_build_union, typing.get_args(kind))
+    origin = get_origin(kind)
+    if origin in _BUILDERS:
+        return partial(_BUILDERS[origin], get_args(kind))
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        return functools.partial(_build_record, kind)
-    if origin is Literal:
-        return functools.partial(_build_literal, typing.get_args(kind))
-    return (
-        functools.partial(_build_leaf, kind)
-        if isinstance(kind, type)
-        else lambda data: data
-    )
+        return partial(_build_record, kind)
+    return partial(_build_leaf, kind) if isinstance(kind, type) else lambda data: data
 
 
-def _tuple_reader(args: tuple[Any, ...]) -> Reader:
-    def build(data: Any) -> tuple[Any, ...]:
-        if not isinstance(data, list):
-            raise ValueError(f"a list is needed, found {type(data).__name__}")
-        if args[-1] is ...:
-            return tuple(map(_reader(args[0]), data))
-        return tuple(_reader(arg)(item) for arg, item in zip(args, data, strict=True))
-
-    return build
+def _build_tuple(args: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
+    if not isinstance(data, list):
+        raise ValueError(f"a list is needed, found {type(data).__name__}")
+    if args[-1] is ...:
+        return tuple(map(_reader(args[0]), data))
+    return tuple(_reader(arg)(item) for arg, item in zip(args, data, strict=True))
 
 
 def _build_record(kind: type, data: Any) -> Any:
@@ -190,15 +187,15 @@ def _build_leaf(kind: type, data: Any) -> Any:
     return data
 
 
-@functools.cache
+@cache
 def _field_readers(kind: Any) -> dict[str, Reader]:
-    hints = typing.get_type_hints(kind)
+    hints = get_type_hints(kind)
     return {
         field.name: _reader(hints[field.name]) for field in dataclasses.fields(kind)
     }
 
 
-@functools.cache
+@cache
 def _required(kind: type) -> frozenset[str]:
     missing = dataclasses.MISSING
     return frozenset(
@@ -220,3 +217,11 @@ def _build_union(members: tuple[Any, ...], data: Any) -> Any:
         if member is not type(None) and member not in records:
             return _reader(member)(data)
     raise ValueError(f"{data!r} fits none of {members}")
+
+
+_BUILDERS: dict[Any, Callable[[tuple[Any, ...], Any], Any]] = {
+    tuple: _build_tuple,
+    types.UnionType: _build_union,
+    Union: _build_union,
+    Literal: _build_literal,
+}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
 
 from pytest_kbrel.baselines.base import Baseline
 from pytest_kbrel.errors import count
@@ -113,21 +114,14 @@ def listed_differences(run: Run, baseline: Baseline) -> tuple[str, ...]:
         for name in sorted(ours.keys() & theirs.keys())
         if name not in _NO_VERSIONS and theirs[name] and ours[name] != theirs[name]
     ]
-    if (days := _days(baseline.created, run.created)) > OLD_DAYS:
-        differences.append(
-            f"age: the baseline was blessed {days} days before this run; bless again when you can"
-        )
+    # A time that cannot be read tells no age.
+    with suppress(ValueError, TypeError):
+        now, then = map(datetime.fromisoformat, (run.created, baseline.created))
+        if (days := (now - then).days) > OLD_DAYS:
+            differences.append(
+                f"age: the baseline was blessed {days} days before this run; bless again when you can"
+            )
     return tuple(differences)
-
-
-def _days(then: str, now: str) -> int:
-    """Return the days between two times, 0 where one cannot be read."""
-    try:
-        return (
-            datetime.datetime.fromisoformat(now) - datetime.datetime.fromisoformat(then)
-        ).days
-    except (ValueError, TypeError):
-        return 0
 
 
 def setting_differences(

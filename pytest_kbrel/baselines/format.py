@@ -15,10 +15,9 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
-import typing
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, get_args
 
 from pytest_kbrel.bounds import TOKEN_ID, TOP_K, Bounds, shown
 from pytest_kbrel.errors import BaselineError
@@ -88,7 +87,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-_LABELS: tuple[Label, ...] = typing.get_args(Label)
+_LABELS: tuple[Label, ...] = get_args(Label)
 _LETTERS = {label: label[0] for label in _LABELS}
 _WORDS = {letter: label for label, letter in _LETTERS.items()}
 # Far above any count of tokens, and so small that sums of squares stay finite.

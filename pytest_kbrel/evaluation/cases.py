@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,10 +96,10 @@ class Retrieval:
                     key=lambda index: -round(float(row[index]), DIGITS),
                 )
                 negatives = tuple(negatives[index] for index in order)
-            return dataclasses.replace(fact, negatives=negatives[:count])
+            return replace(fact, negatives=negatives[:count])
 
         chosen = {fact.id: nearest(fact) for fact in spare}
-        return dataclasses.replace(
+        return replace(
             case, facts=tuple(chosen.get(fact.id, fact) for fact in case.facts)
         )
 

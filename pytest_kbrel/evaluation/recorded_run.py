@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +51,10 @@ class RecordedRun:
     helpers: tuple[Fingerprint, ...]
     base: Fingerprint | None
     cases: frozenset[str]
-    prompts: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    looks: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    looks: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    unended: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    unended: Mapping[str, str] = field(default_factory=dict)
     shard: ShardedRun | None = None
     stopped: bool = False
     parts: tuple[RecordedRun, ...] = ()
@@ -160,7 +160,7 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
             )
     # Their responses are scored now.
     model, base = (
-        None if of is None else dataclasses.replace(of, scoring_version=SCORING_VERSION)
+        None if of is None else replace(of, scoring_version=SCORING_VERSION)
         for of in (run.model, run.base)
     )
     assert model is not None
@@ -213,7 +213,6 @@ _SHARED = ("limit", "seed", "judge", "top_k", "apply_chat_template")
 _ALLOWED = (
     "allowed: a folder for each shard of one run, by the same files, model and settings"
 )
-_SUITE = ".kb.yaml::"
 
 
 def runs_in(folder: Path) -> tuple[Path, ...]:
@@ -257,7 +256,7 @@ def read_runs(folders: Sequence[Path]) -> RecordedRun:
         raise KbrelError("\n".join(problems))
     runs.sort(key=lambda run: run.shard.shard.index if run.shard else 0)
     first = runs[0]
-    return dataclasses.replace(
+    return replace(
         first,
         shard=None,
         helpers=tuple(
@@ -319,7 +318,8 @@ def _differences(run: RecordedRun, first: RecordedRun) -> Iterator[str]:
     for path in sorted(suites.keys() | others.keys()):
         if suites.get(path) != others.get(path):
             yield f"suite {path} (its file or its facts)"
-    if _suite_cases(run) != _suite_cases(first):
+    # Of those that only one of them has.
+    if any(map(in_suite, run.cases ^ first.cases)):
         yield "the cases that were selected"
     for name in _SHARED:
         if run.setting(name) != first.setting(name):
@@ -347,10 +347,6 @@ def _differences(run: RecordedRun, first: RecordedRun) -> Iterator[str]:
 def _models(run: RecordedRun) -> dict[str, Fingerprint]:
     base = {} if run.base is None else {"baseline model": run.base}
     return {"model": run.model, **base, **{of.spec: of for of in run.helpers}}
-
-
-def _suite_cases(run: RecordedRun) -> set[str]:
-    return {case for case in run.cases if _SUITE in case}
 
 
 def _name(run: RecordedRun) -> str:

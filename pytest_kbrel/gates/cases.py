@@ -203,6 +203,7 @@ def compare_case(
         limits = Integrity() if asked is None else asked.integrity
         total = len(pairing.asked) + len(pairing.unasked)
         shares.append(check_at_most(limits, "unasked", len(lacking), total, "")[0])
+    known = {*in_vain, *lacking}
     lost, gained = fact_changes(asked, pairing)
     if held is not result and result.slice.startswith("forget"):
         lost, gained = gained, lost
@@ -214,16 +215,12 @@ def compare_case(
         unmatched=replace(
             unmatched,
             added=pairing.added,
-            unasked=_without(pairing.unasked, {*in_vain, *lacking}),
+            unasked=tuple(fact for fact in pairing.unasked if fact not in known),
             unanswered=tuple(fact for fact in pairing.unasked if fact in in_vain),
             lacking=lacking,
         ),
     )
     return _unless_shrunk(compared, [compared])
-
-
-def _without(facts: Iterable[str], others: set[str]) -> tuple[str, ...]:
-    return tuple(fact for fact in facts if fact not in others)
 
 
 def _unless_shrunk(result: CaseResult, cases: Iterable[CaseResult]) -> CaseResult:

@@ -33,8 +33,6 @@ from pytest_kbrel.records import (
     MovedCells,
     MovedFact,
     Outcome,
-    Place,
-    Reply,
     Table,
     TopTokens,
     record,
@@ -69,7 +67,13 @@ def fact_changes(
     for new, old in pairing.rows:
         before, after = good_share(old, new.expected), good_share(new, new.expected)
         if before != after:
-            was, now = _first_changed(old, new, is_lost=before > after)
+            # Of several wordings the first that was lost, or gained.
+            was, now = next(
+                both
+                for both in zip(old.replies, new.replies, strict=True)
+                if is_good(both[before < after], new.expected)
+                and not is_good(both[before > after], new.expected)
+            )
             change = Change(
                 fact_id=new.fact_id,
                 question=now.question or new.question,
@@ -85,15 +89,6 @@ def fact_changes(
             )
             (lost if before > after else gained).append(change)
     return tuple(lost), tuple(gained)
-
-
-def _first_changed(old: Outcome, new: Outcome, *, is_lost: bool) -> tuple[Reply, Reply]:
-    """Return the two answers to the first wording that was lost, or gained."""
-    return next(
-        (was, now)
-        for was, now in zip(old.replies, new.replies, strict=True)
-        if is_good(was, new.expected) == is_lost != is_good(now, new.expected)
-    )
 
 
 def _anchor(table: Table, row: Outcome) -> float | None:
@@ -293,13 +288,9 @@ def with_moved_facts(
         moved.append(
             MovedFact(
                 metric=metric,
-                place=Place(
-                    fact_id=fact,
-                    cell=cell.cell,
-                    prompt=prompt(fact, cell.cell),
-                    answer=cell.answer,
-                    probability=cell.probability,
-                ),
+                fact_id=fact,
+                prompt=prompt(fact, cell.cell),
+                place=cell,
                 expected=expected[fact],
                 column=column,
                 now=now[fact][column],
@@ -389,6 +380,5 @@ def _distribution(tokens: TopTokens) -> tuple[dict[int, float], float]:
     known = {token: max(math.exp(nats), _LEAST) for token, nats in tokens}
     total = math.fsum(known.values())
     rest = max(1 - total, _RESOLUTION)
-    return {token: value / (total + rest) for token, value in known.items()}, rest / (
-        total + rest
-    )
+    whole = total + rest
+    return {token: value / whole for token, value in known.items()}, rest / whole

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import field, replace
 
 from pytest_kbrel.baselines import (
     MUST_BE_EQUAL,
@@ -28,10 +28,6 @@ from pytest_kbrel.records import (
 )
 
 
-def _nobody(spec: str) -> Fingerprint | None:
-    return None
-
-
 def held_against(result: CaseResult, pairing: Pairing | None) -> CaseResult:
     """Return a case of edits whose table tells of each fact whether it ``counted`` and ``passed``.
 
@@ -48,14 +44,14 @@ def held_against(result: CaseResult, pairing: Pairing | None) -> CaseResult:
     for row in table.rows:
         counted = known.get(row.fact_id, 0.0)
         passed = counted * values_of(table, row)["right"]
-        rows.append(dataclasses.replace(row, values=(*row.values, counted, passed)))
+        rows.append(replace(row, values=(*row.values, counted, passed)))
     added = len(pairing.added)
     out, total = [*known.values()].count(0.0) + added, len(known) + added
     told = (
         f"{out} of {count(total, 'fact')} left out: the baseline did not know them, or what they need, or was "
         "not asked"
     )
-    return dataclasses.replace(
+    return replace(
         result,
         table=Table(columns=(*table.columns, "counted", "passed"), rows=tuple(rows)),
         notes=(*result.notes, told) if out else result.notes,
@@ -76,8 +72,8 @@ class Comparison:
     comparisons: int = 1
     model: Fingerprint | None = None
     judge: str = ""
-    helper: Callable[[str], Fingerprint | None] = _nobody
-    facts: Mapping[str, Collection[str]] = dataclasses.field(default_factory=dict)
+    helper: Callable[[str], Fingerprint | None] = lambda _: None
+    facts: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     @property
     def paper(self) -> str:
@@ -192,8 +188,7 @@ class Comparison:
 
 
 def _is_judged(case: CaseResult) -> bool:
-    probe = probe_named(case.probe)
-    judged = probe is not None and probe.judged
+    judged = getattr(probe_named(case.probe), "judged", False)
     return judged and any(row.expected for row in case.table.rows)
 
 
@@ -229,4 +224,4 @@ def without(table: Table, facts: Collection[str]) -> Table:
     if not facts:
         return table
     rows = (row for row in table.rows if row.fact_id not in facts)
-    return dataclasses.replace(table, rows=tuple(rows))
+    return replace(table, rows=tuple(rows))

@@ -61,10 +61,6 @@ class Pairing:
         return list(zip(self.candidate.rows, self.baseline.rows, strict=True))
 
 
-def _no_contrast(share: float) -> stats.Difference:
-    return stats.Difference(estimate=stats.Estimate())
-
-
 @record
 class Measured:
     """One figure measured; ``difference`` is that from the baseline, where there is one to compare with.
@@ -86,7 +82,7 @@ class Measured:
     alpha: float = stats.FAMILY_LEVEL
     published: PublishedFigure | None = None
     looks: Looks | None = None
-    contrast: Contrast = _no_contrast
+    contrast: Contrast = lambda _: stats.Difference(estimate=stats.Estimate())
 
     def p_over_looks(self, p: float | None) -> float | None:
         """Return a p-value adjusted for the looks that the case may have."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import shutil
@@ -225,12 +226,9 @@ def deal_gpus(specs: Sequence[Any], device: str, each: int | None) -> None:
             f"-n {len(specs)}: each worker takes {each} GPU(s) for itself, and {len(gpus)} can be seen "
             f"({DEVICES}); allowed is {allowed}"
         )
-    count = max(1, each)
-    for number, spec in enumerate(specs):
-        dealt = [
-            gpus[index % len(gpus)]
-            for index in range(number * count, (number + 1) * count)
-        ]
+    in_turn = itertools.cycle(gpus)
+    for spec in specs:
+        dealt = itertools.islice(in_turn, max(1, each))
         spec.env.setdefault(DEVICES, ",".join(dealt))
 
 

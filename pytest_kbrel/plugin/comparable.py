@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
@@ -226,13 +225,6 @@ class _Check:
 
 def _known(spec: Spec) -> Fingerprint:
     """Return the fingerprint of a model as far as its spec tells what two models must share."""
-    unknown: dict[str, Any] = dict.fromkeys(
-        (
-            *("backend_version", "architecture", "weights_digest"),
-            *("tokenizer_digest", "dtype", "device"),
-        ),
-        "",
-    )
     return Fingerprint(
         spec=spec.text,
         backend=spec.backend,
@@ -240,7 +232,12 @@ def _known(spec: Spec) -> Fingerprint:
         chat_template=spec.chats,
         decoding=spec.decoding,
         scoring_version=SCORING_VERSION,
-        **unknown,
+        backend_version="",
+        architecture="",
+        weights_digest="",
+        tokenizer_digest="",
+        dtype="",
+        device="",
     )
 
 
@@ -266,7 +263,7 @@ def _asked(
         return {}
     step = max(len(facts) // _LOOKED_AT, 1)
     part = part_of(case, facts[::step][:_LOOKED_AT])
-    return prompt_digests(dataclasses.replace(part, chat=chats), counter.digest)
+    return prompt_digests(replace(part, chat=chats), counter.digest)
 
 
 def _asked_as(ours: str, theirs: str) -> str:
@@ -275,20 +272,20 @@ def _asked_as(ours: str, theirs: str) -> str:
     if mine is None or given is None:
         return ours
     prompts, bos, count = given.prompts, given.bos, given.count
-    return str(dataclasses.replace(mine, prompts=prompts, bos=bos, count=count))
+    return str(replace(mine, prompts=prompts, bos=bos, count=count))
 
 
 def _table(digests: dict[str, str]) -> Table:
-    return Table(columns=(), rows=tuple(_row(*of) for of in digests.items()))
-
-
-def _row(fact: str, digest: str) -> Outcome:
-    return Outcome(
-        fact_id=fact,
-        question="",
-        expected="",
-        answer="",
-        label="wrong",
-        values=(),
-        prompt_digest=digest,
+    rows = (
+        Outcome(
+            fact_id=fact,
+            question="",
+            expected="",
+            answer="",
+            label="wrong",
+            values=(),
+            prompt_digest=digest,
+        )
+        for fact, digest in digests.items()
     )
+    return Table(columns=(), rows=tuple(rows))

@@ -477,26 +477,21 @@ class Recorder:
     def _decide_aggregates(self, session: pytest.Session) -> None:
         if self._settings.shard is not None:
             return
-        settings, results, before = (
-            self._settings,
-            self._results,
-            self._compared_with(),
-        )
-        results.lost |= lost_cases(
-            settings, results.suites, before, self._config.rootpath
-        )
+        settings, results = self._settings, self._results
+        before, root = self._compared_with(), self._config.rootpath
+        results.lost |= lost_cases(settings, results.suites, before, root)
         for aggregate, result in decide_aggregates(
             results, baseline=before, judge=settings.judge
         ):
-            self._results.add(result.nodeid, result)
+            results.add(result.nodeid, result)
             emit_reports(
                 session,
                 result.nodeid,
-                failure_message(self._settings, result),
+                failure_message(settings, result),
                 properties=case_properties(result),
                 line=aggregate.line,
                 is_new=True,
-                waived=waiver_text(self._settings, result),
+                waived=waiver_text(settings, result),
             )
 
     def _compared_with(self) -> Baseline | None:
@@ -510,9 +505,5 @@ class Recorder:
         assert session is not None
         if self._results.problems and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        return build_run(
-            self._settings,
-            self._results,
-            self._compared_with(),
-            exit_status=int(session.exitstatus),
-        )
+        before, status = self._compared_with(), int(session.exitstatus)
+        return build_run(self._settings, self._results, before, exit_status=status)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -46,16 +46,16 @@ class RunFolder:
         """Remove the folders of killed runs, not those of active ones."""
         for path in list(self._all.glob("*/")):
             lock = Lock(path / ALIVE)
-            with contextlib.suppress(StoreError, OSError):
+            with suppress(StoreError, OSError):
                 if path != self.store_path.parent and lock.take():
                     shutil.rmtree(path, ignore_errors=True)
             lock.free()
 
-    @contextlib.contextmanager
+    @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the lock for writing reports: all files of a report must be of one run."""
         writing = Lock(self._all / _WRITING)
-        with contextlib.suppress(StoreError):
+        with suppress(StoreError):
             if self._all.is_dir():
                 writing.take(_PATIENCE)
         try:
@@ -66,7 +66,7 @@ class RunFolder:
     def end(self) -> None:
         """Remove the folder of this run."""
         shutil.rmtree(self.store_path.parent, ignore_errors=True)
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             if {path.name for path in self._all.iterdir()} <= {_WRITING}:
                 (self._all / _WRITING).unlink(missing_ok=True)
                 self._all.rmdir()
@@ -118,7 +118,7 @@ def move_back(directory: Path) -> None:
     """Undo :func:`move_aside`, since no case ran."""
     previous = directory / PREVIOUS
     # A report that cannot be moved back stays in ``previous``.
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         _move(
             [name for name in REPORT_FILES if (previous / name).is_file()],
             previous,

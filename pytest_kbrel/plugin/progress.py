@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -285,7 +285,7 @@ class ProgressReporter:
         if not thread.is_alive():
             os.close(self._descriptor)
 
-    @contextlib.contextmanager
+    @contextmanager
     def _printing(self) -> Generator[None, None, None]:
         with self._lock:
             if self._line is not None:
@@ -297,14 +297,14 @@ class ProgressReporter:
                 self._terminal.flush()
 
     def _write(self, text: str) -> None:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             os.write(self._descriptor, text.encode(errors="replace"))
 
     def _tick(self) -> None:
         started = time.monotonic()
         while not self._over.wait(_TICK):
             # Whatever is wrong with a line of status is no fault of the session.
-            with contextlib.suppress(Exception):
+            with suppress(Exception):
                 self._look(started)
 
     def _look(self, started: float) -> None:
@@ -333,7 +333,7 @@ def _width(descriptor: int) -> int:
     """Return how many columns the terminal has: ``COLUMNS``, or else those of the descriptor."""
     # Standard output, which shutil would ask, is a file of pytest's while a test runs.
     if not os.environ.get("COLUMNS", ""):
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             if width := os.get_terminal_size(descriptor).columns:
                 return width
     return shutil.get_terminal_size().columns

@@ -6,6 +6,7 @@ import datetime
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -308,10 +309,8 @@ def _check_array(environment: Mapping[str, str], parts: str) -> None:
 
 
 def _checked_shard(index: str, count: str, by: ShardBy, stated: str) -> Shard:
-    try:
+    with suppress(ValueError):
         shard = Shard(index=SHARDS.integer(index), count=SHARDS.integer(count), by=by)
-    except ValueError:
-        raise ValueError(f"{stated}; allowed: {_ALLOWED}") from None
-    if shard.index > shard.count:
-        raise ValueError(f"{stated}; allowed: {_ALLOWED}")
-    return shard
+        if shard.index <= shard.count:
+            return shard
+    raise ValueError(f"{stated}; allowed: {_ALLOWED}")

@@ -7,11 +7,11 @@ answer that represents a fact in reports is that to its first wording.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pytest_kbrel.catalogue.probes import PROBES
@@ -73,7 +73,7 @@ CHUNK_FACTS: dict[ProbeName, int] = {
 def open_case(case: Case) -> ProbeRun:
     """Start the probe of a case; ``SuiteError`` where it has the settings of another, or no facts."""
     _check(case)
-    case = dataclasses.replace(case, settings=case.settings.for_model(chat=case.chat))
+    case = replace(case, settings=case.settings.for_model(chat=case.chat))
     run = IMPLEMENTATIONS[case.probe]
     return run(case) if count_of(case) == 1 else run_wordings(case, run)
 
@@ -106,7 +106,7 @@ def run_parts(
 
     def named(ask: Ask, part: int) -> tuple[Ask, int]:
         is_other = to and not ask.to
-        return dataclasses.replace(ask, to=to) if is_other else ask, part
+        return replace(ask, to=to) if is_other else ask, part
 
     def respond(asked: Sequence[tuple[Ask, int]]) -> tuple[Response, ...]:
         responses: dict[int, Response] = {}
@@ -149,14 +149,14 @@ def chunks_of(case: Case) -> Iterator[Case]:
     if len(case.facts) > size:
         case = _leveled(case)
     for start in range(0, max(1, len(case.facts)), size):
-        yield dataclasses.replace(case, facts=case.facts[start : start + size])
+        yield replace(case, facts=case.facts[start : start + size])
 
 
 def part_of(case: Case, facts: Sequence[Fact]) -> Case:
     """Return the case with these of its facts, which are asked as in the whole case, whichever they are."""
     _check(case)
     leveled = {fact.id: fact for fact in _leveled(case).facts}
-    return dataclasses.replace(case, facts=tuple(leveled[fact.id] for fact in facts))
+    return replace(case, facts=tuple(leveled[fact.id] for fact in facts))
 
 
 def _leveled(case: Case) -> Case:
@@ -173,7 +173,7 @@ def whole_result(
     It has no columns of probabilities where an answer lacks one.
     """
     merged = _merged(results, order)
-    return dataclasses.replace(merged, table=without_missing(merged.table))
+    return replace(merged, table=without_missing(merged.table))
 
 
 def _merged(results: Sequence[ProbeResult], order: Sequence[Fact] = ()) -> ProbeResult:
@@ -251,7 +251,7 @@ def _in_wording(case: Case, number: int) -> Case:
     def worded(fact: Fact) -> Fact:
         questions = fact.questions(relations.get(fact.relation))
         if number < len(questions):
-            return dataclasses.replace(fact, question=questions[number])
+            return replace(fact, question=questions[number])
         raise SuiteError(
             f"{case.id}: wordings: found {count_of(case)}, and {len(questions)} of the question of "
             f"{fact.id!r}; allowed: 1 to {len(questions)}, or more frames of relation {fact.relation!r}"
@@ -259,7 +259,7 @@ def _in_wording(case: Case, number: int) -> Case:
 
     # The answer that stands in the outcome is that to the first wording.
     top_k = 0 if number else case.top_k
-    return dataclasses.replace(case, facts=tuple(map(worded, case.facts)), top_k=top_k)
+    return replace(case, facts=tuple(map(worded, case.facts)), top_k=top_k)
 
 
 def _averaged(case: Case, results: Sequence[ProbeResult]) -> ProbeResult:
@@ -289,7 +289,7 @@ def _left_out(results: Sequence[ProbeResult]) -> Sequence[str]:
 def _mean(outcomes: Sequence[Outcome]) -> Outcome:
     columns = zip(*(row.values for row in outcomes), strict=True)
     first, *others = outcomes
-    return dataclasses.replace(
+    return replace(
         first,
         values=tuple(math.fsum(column) / len(outcomes) for column in columns),
         prompt_digest=joined_digest([row.prompt_digest for row in outcomes]),

@@ -7,10 +7,10 @@ so that a recorded run replays without a model.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import random
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pytest_kbrel.catalogue.probes import PROBES, probe_of_settings
@@ -238,7 +238,7 @@ def with_columns(table: Table, columns: tuple[str, ...]) -> Table:
         return table
     indices = [table.columns.index(name) for name in columns]
     rows = (
-        dataclasses.replace(row, values=tuple(row.values[index] for index in indices))
+        replace(row, values=tuple(row.values[index] for index in indices))
         for row in table.rows
     )
     return Table(columns=columns, rows=tuple(rows))
@@ -280,7 +280,7 @@ def template_of(settings: ProbeSettings) -> Template:
 
 def with_top_tokens(case: Case, request: GenerateRequest) -> GenerateRequest:
     """Return the request of the answer that stands in the outcome, with as many top tokens as wanted."""
-    return dataclasses.replace(request, top_k=case.top_k) if case.top_k else request
+    return replace(request, top_k=case.top_k) if case.top_k else request
 
 
 def question_request(
@@ -297,7 +297,7 @@ def question_request(
     ):
         if settings.prompt == "chat":
             asked = request_of(settings, CLOZE_INSTRUCTION)
-            return dataclasses.replace(asked, lead=question)
+            return replace(asked, lead=question)
         return request_of(settings, cloze(question) if examples else question)
     if isinstance(settings, ExampleWording) and settings.prompt == "chat":
         instruction = CHAT_INSTRUCTIONS[probe_of_settings(settings).name]
@@ -345,7 +345,7 @@ def _chat_request(
 ) -> GenerateRequest:
     own = translated(instruction, language_of(settings))
     system = "\n\n".join(filter(None, (settings.system, own)))
-    return dataclasses.replace(request_of(settings, prompt), system=system)
+    return replace(request_of(settings, prompt), system=system)
 
 
 def request_of(
@@ -415,7 +415,13 @@ def judged(case: Case, answers: Mapping[str, str]) -> Judging:
     asks: list[Ask] = []
     for fact_id, answer in answers.items():
         by_rules = judged_by_rules(case, facts[fact_id], answer)
-        if case.judge == "rules" or not _is_open(facts[fact_id], by_rules):
+        if (
+            case.judge == "rules"
+            or not facts[fact_id].accepted
+            or by_rules.label == "uninformative"
+            # Whether a number lies in a range is no matter of opinion.
+            or by_rules.rule in ("equal", "range")
+        ):
             verdicts[fact_id] = by_rules
         else:
             asks.append(_ask(case, facts[fact_id], answer))
@@ -476,12 +482,6 @@ def is_variant_of(case: Case, fact: Fact, answer: str) -> bool:
     return is_variant(answer, fact.accepted, language=fact.language)
 
 
-def _is_open(fact: Fact, by_rules: Judged) -> bool:
-    # Whether a number lies in a range is no matter of opinion.
-    decided = by_rules.label == "uninformative" or by_rules.rule in ("equal", "range")
-    return bool(fact.accepted) and not decided
-
-
 def _ask(case: Case, fact: Fact, answer: str) -> Ask:
     accepted = fact.accepted
     if fact.answer_range is not None:
@@ -536,7 +536,7 @@ def in_wording(ask: Ask, number: int) -> Ask:
     """Return an ask about the question number ``number``, from 0, of several about its fact."""
     if not number:
         return ask
-    return dataclasses.replace(ask, role=f"wording{number + 1}/{ask.role}")
+    return replace(ask, role=f"wording{number + 1}/{ask.role}")
 
 
 def joined(
@@ -566,7 +566,7 @@ def joined_digest(texts: Sequence[str], *draws: object) -> str:
     digests = [digest for digest in map(read_digest, texts) if digest is not None]
     assert len(digests) == len(texts), texts
     return str(
-        dataclasses.replace(
+        replace(
             digests[0],
             prompts=short_digest([digest.prompts for digest in digests]),
             bos=sum(digest.bos for digest in digests),

@@ -13,12 +13,12 @@ statements.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import random
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from pytest_kbrel.errors import ResponseError, SuiteError
 from pytest_kbrel.judges.abstention import uninformative_kind
@@ -211,10 +211,9 @@ def with_equal_negatives(case: Case) -> Case:
     """
     count = len(grid_of(case).negatives)
     facts = tuple(
-        dataclasses.replace(fact, negatives=fact.negatives[:count])
-        for fact in case.facts
+        replace(fact, negatives=fact.negatives[:count]) for fact in case.facts
     )
-    return dataclasses.replace(case, facts=facts)
+    return replace(case, facts=facts)
 
 
 def prompt_in(case: Case, fact: Fact, cell: str) -> str:
@@ -233,7 +232,7 @@ def _request_in(case: Case, fact: Fact, cell: str) -> GenerateRequest:
     lead = fill(relation_of(case, fact).lead, fact.subject)
     if not lead or case.chat:
         request = request_of(case.settings, prompt_in(case, fact, cell))
-        return dataclasses.replace(request, lead=lead)
+        return replace(request, lead=lead)
     text = case.settings.prompt_text
     around = template_of(case.settings) if text else template(LEAD_QUESTION, ANSWER_CUE)
     asked = around.question(_framed(case, fact, cell))
@@ -396,7 +395,7 @@ class _Fact:
     def request(self, prompt: str) -> GenerateRequest:
         """Return the request of a prompt as it stands."""
         request = request_of(self.case.settings, prompt)
-        return dataclasses.replace(request, num_beams=self.beams)
+        return replace(request, num_beams=self.beams)
 
     def format_answers(self) -> dict[str, Generated]:
         """Return the answers to :meth:`format_asks` by their roles, in their order."""
@@ -451,7 +450,7 @@ class _PublishedFact(_Fact):
         """Return the ask of a cell with the steps of its run, which ``watch`` tokens; ``None``: without."""
         request = self.request(prompt_in(self.case, self.fact, cell))
         if watch is not None:
-            request = dataclasses.replace(request, steps=True, watch=watch)
+            request = replace(request, steps=True, watch=watch)
         return Ask(fact_id=self.fact.id, role=cell, request=request)
 
     def further(self, watch: tuple[int, ...] | None) -> Iterator[Ask]:

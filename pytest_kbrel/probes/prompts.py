@@ -5,10 +5,10 @@ The recipe of the embedded checkpoint trains on these texts, so that prompts and
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 
 from pytest_kbrel.records import (
     ANSWER_CUE,
@@ -141,7 +141,7 @@ class Template:
         return tuple(zip(questions, answers, strict=False)), questions[-1]
 
 
-@functools.lru_cache
+@lru_cache
 def template(
     text: str, cue: str | None = ANSWER_CUE, own_cue: str = ANSWER_CUE
 ) -> Template:
@@ -219,7 +219,7 @@ SOLVED_CHOICES: SolvedChoices = tuple(
 )
 
 
-@functools.cache
+@cache
 def translated(text: str, language: str) -> str:
     """Return a text with the probes' own sentences in a language, English ones where there are no others."""
     words = read_yaml("probes/languages.yaml").get(language, {"sentences": {}})
@@ -228,7 +228,7 @@ def translated(text: str, language: str) -> str:
     return text
 
 
-@functools.cache
+@cache
 def shots_in_language(language: str) -> tuple[Pairs, SolvedChoices]:
     """Return the two examples of a language, and its solved multiple-choice questions."""
     own = read_yaml("probes/languages.yaml").get(language)

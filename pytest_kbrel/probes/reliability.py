@@ -10,11 +10,11 @@ nothing away (section 3.4).
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pytest_kbrel.errors import ResponseError, SuiteError
 from pytest_kbrel.judges.abstention import uninformative_kind
@@ -396,7 +396,7 @@ def with_shots(case: Case, similar: Similar) -> Case:
         )
         nearest = _nearest(case, fact, [shots[index] for _, index in ranked])
         chosen.append((fact.id, nearest))
-    return dataclasses.replace(case, shots=tuple(chosen))
+    return replace(case, shots=tuple(chosen))
 
 
 def shots_in(case: Case, requests: Mapping[str, Request]) -> Case | None:
@@ -426,7 +426,7 @@ def shots_in(case: Case, requests: Mapping[str, Request]) -> Case | None:
         if (request.turns, request.prompt) != (again.turns, again.prompt):
             return None
         chosen.append((fact.id, tuple(shots)))
-    return dataclasses.replace(case, shots=tuple(chosen))
+    return replace(case, shots=tuple(chosen))
 
 
 def _shown(case: Case, shots: Sequence[Shot]) -> Pairs:

@@ -40,7 +40,6 @@ from pytest_kbrel.records.results import (
     MovedCells,
     MovedFact,
     Outcome,
-    Place,
     Reason,
     Reply,
     Run,

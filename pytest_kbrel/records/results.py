@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from typing import Any, Literal, Self
 
 from pytest_kbrel.records.exchange import Pairs, TopTokens, record, sparse
@@ -157,23 +157,12 @@ class Change:
 
 
 @record
-class Place:
-    """What MONITOR asked about a fact in one of its cells, and what came of it.
-
-    ``cell`` is the cell's name (``none:2``, ``negative1:0``), ``probability`` the mean probability of the
-    right answer's tokens there.
-    """
-
-    fact_id: str
-    cell: str
-    prompt: str
-    answer: str
-    probability: float
-
-
-@record
 class MovedCell:
-    """One of a fact's cells: :class:`Place` without the prompt, since one is kept for each fact of a run."""
+    """One of the cells in which MONITOR asked about a fact, and what came of it.
+
+    ``cell`` is its name (``none:2``, ``negative1:0``), ``probability`` the mean probability of the right
+    answer's tokens there. It has no prompt, since one is kept for each fact of a run.
+    """
 
     cell: str
     answer: str
@@ -194,12 +183,14 @@ class MovedCells:
 class MovedFact:
     """The fact that moved a figure of MONITOR most, in the place where its probability moved most.
 
-    ``metric`` is the figure. Of the fact, ``column`` (``pfd``, ``ird``, ``anchor``) is ``now``, and was
+    ``metric`` is the figure, ``prompt`` what was asked there. Of the fact, ``column`` (``pfd``, ``ird``, ``anchor``) is ``now``, and was
     ``before`` in the baseline, ``None`` without one. ``anchor`` is the probability of the primary anchor.
     """
 
     metric: str
-    place: Place
+    fact_id: str
+    prompt: str
+    place: MovedCell
     expected: str
     column: str
     now: float
@@ -387,7 +378,7 @@ class GateResult(Gate):
 
     def because(self, *reasons: Reason) -> Self:
         """Return the same judgement with more reasons."""
-        return dataclasses.replace(self, reasons=(*self.reasons, *reasons))
+        return replace(self, reasons=(*self.reasons, *reasons))
 
 
 @record
@@ -568,7 +559,7 @@ class Fingerprint:
         """Return by name in what the models differ, but for their names, each in words."""
         pairs = {
             of.name: (getattr(self, of.name), getattr(other, of.name))
-            for of in dataclasses.fields(self)
+            for of in fields(self)
         }
         return {
             name: f"{name} ({_beginning(ours)} and {_beginning(theirs)})"
@@ -716,7 +707,7 @@ def _changed_digest(
 
 
 def _fields(settings: ProbeSettings) -> dict[str, object]:
-    names = (field.name for field in dataclasses.fields(settings))
+    names = (field.name for field in fields(settings))
     return {
         name: getattr(settings, name) for name in names if name not in _NOT_IN_DIGEST
     }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Literal, Self, get_args
 
 from pytest_kbrel.records.exchange import Pairs, record, sparse
@@ -225,7 +225,7 @@ class Fact:
         if not now:
             return None
         right = tuple(name for one in now for name in one.accepted)
-        return dataclasses.replace(
+        return replace(
             self,
             object=right[0],
             aliases=right[1:],
@@ -346,7 +346,7 @@ class ExampleWording(Wording):
             return self
         is_worded = self.prompt_text is not None or self.answer_cue is not None
         alone = chat and not is_worded and self.example_style == "text"
-        return dataclasses.replace(self, prompt="chat" if alone else "few-shot")
+        return replace(self, prompt="chat" if alone else "few-shot")
 
 
 @record
@@ -456,7 +456,7 @@ ProbeSettings = (
 
 # Settings that word a case's questions; reports list them only where they are not the probe's own.
 WORDING_FIELDS = (
-    *(field.name for field in dataclasses.fields(Wording)),
+    *(field.name for field in fields(Wording)),
     *("example_style", "wordings", "choice_prompt", "instructions"),
 )
 

@@ -276,7 +276,7 @@ def moved_text(moved: MovedFact) -> str:
     """
     context, _, frame = moved.place.cell.partition(":")
     where = {"none": f"in frame {int(frame) + 1}", "positive": "after the right answer"}
-    prompt = end_of(moved.place.prompt, _LONGEST_PROMPT)
+    prompt = end_of(moved.prompt, _LONGEST_PROMPT)
     right = one_line(moved.expected.strip(), _LONGEST_ANSWER)
     old = "" if moved.before is None else f"{number(moved.before)} to "
     return (

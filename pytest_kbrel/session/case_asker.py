@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,6 @@ from pytest_kbrel.records import (
     Case,
     CaseResult,
     Exchange,
-    Fact,
     Looks,
     Suite,
     Table,
@@ -73,13 +72,13 @@ class CaseAsker:
         self._root = root
         self._retrieval = Retrieval(root, settings.judge_args)
         self._baseline: Baseline | None = None
-        self._suites = functools.cache(suites)
+        self._suites = cache(suites)
         # Why nothing could be asked ahead, for the first case that is asked then.
         self._untold: KbrelError | None = None
         # Of a case that is asked in parts, the next one comes; those that are asked together are decided then.
-        self._prepared = functools.lru_cache(16)(self._prepare)
+        self._prepared = lru_cache(16)(self._prepare)
         self._has_asked = False
-        self.comparison = functools.cache(self._comparison)
+        self.comparison = cache(self._comparison)
 
     def baseline(self) -> Baseline | None:
         """Return the baseline, ``None`` without --kb-baseline."""
@@ -105,7 +104,7 @@ class CaseAsker:
         started += time.perf_counter() - began
         spent = sum(part.seconds for part in parts)
         result = decide(prepared, parts)
-        return dataclasses.replace(
+        return replace(
             result,
             requests=sum(part.requests for part in parts),
             prompt=next(filter(None, (part.prompt for part in parts)), ""),
@@ -144,13 +143,13 @@ class CaseAsker:
         def prompt_of(fact_id: str, cell: str) -> str:
             return prompt_in(case, facts[fact_id], cell)
 
-        is_asked = bool(parts)
-        looks = self.looks(case)
-        prefixes = [self._prefix(case, look) for look in looks]
-        news = [part_of(case, facts) for facts in _news(prefixes)]
-        for look, asked, part in zip(looks, prefixes, news, strict=True):
+        is_asked, looks, before = bool(parts), self.looks(case), set[str]()
+        for look in looks:
+            asked = self._prefix(case, look)
             if not is_asked:
-                parts += self._asked([part])
+                new = [fact for fact in asked.facts if fact.id not in before]
+                parts += self._asked([part_of(case, new)])
+                before |= {fact.id for fact in new}
             order = asked.facts if look else ()
             result = whole_result([part.own for part in parts], order)
             comparison, base = self.comparison(case.suite), NO_TABLE
@@ -159,7 +158,7 @@ class CaseAsker:
                 base = answers.table
                 try:
                     baseline = baseline_of(asked, answers, self.pool)
-                    comparison = dataclasses.replace(comparison, baseline=baseline)
+                    comparison = replace(comparison, baseline=baseline)
                 except ModelError:
                     if look is looks[-1]:
                         raise
@@ -170,7 +169,7 @@ class CaseAsker:
             if all_decided(decided.gates) or look is looks[-1]:
                 break
         missing = self.pool.missing_responses(decided.nodeid)
-        return dataclasses.replace(
+        return replace(
             with_moved_facts(
                 decided,
                 result.moved,
@@ -211,7 +210,7 @@ class CaseAsker:
         owns = run_parts(parts, self.pool.ask, keep)
         bases: Sequence[ProbeResult | None] = [None] * len(parts)
         if self.settings.baseline_model:
-            keep_base = functools.partial(keep, of_base=True)
+            keep_base = partial(keep, of_base=True)
             bases = run_parts(parts, self.pool.ask, keep_base, BASELINE)
         seconds = (time.perf_counter() - started) / max(counts.total(), 1)
         return [
@@ -225,7 +224,7 @@ class CaseAsker:
             for part, (own, base) in enumerate(zip(owns, bases, strict=True))
         ]
 
-    @functools.cached_property
+    @cached_property
     def units(self) -> Mapping[str, Sequence[Unit]]:
         """The units of the cases that are asked in units, by node id."""
         return {}
@@ -334,7 +333,7 @@ class CaseAsker:
 
     def _prepare(self, case: Case) -> Case:
         """Return a case with the distractors and the examples that it is asked with."""
-        prepared = dataclasses.replace(
+        prepared = replace(
             case,
             top_k=self.settings.top_k,
             chat=self.pool.fingerprint().chat_template,
@@ -407,15 +406,6 @@ class CaseAsker:
     def _prefix(self, case: Case, look: Looks | None) -> Case:
         if look is None or look.asked == len(case.facts):
             return case
-        return dataclasses.replace(
+        return replace(
             case, facts=first_drawn(case.facts, look.asked, case.seed, case.cluster)
         )
-
-
-def _news(prefixes: Sequence[Case]) -> list[tuple[Fact, ...]]:
-    """Return the facts that each of these growing parts of a case adds to the one before."""
-    news, asked = [], set[str]()
-    for prefix in prefixes:
-        news.append(tuple(fact for fact in prefix.facts if fact.id not in asked))
-        asked |= {fact.id for fact in prefix.facts}
-    return news

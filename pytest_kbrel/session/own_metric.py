@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from pytest_kbrel.baselines import session_baseline
 from pytest_kbrel.bounds import FIGURE
@@ -100,7 +100,7 @@ def decide_own(
     with _asking(model, case, ""):
         table, requests = _measured(asker, model, case, facts, metric)
     there = {f"{case.suite}::{case.id}": {fact.id for fact in case.facts}}
-    comparison = dataclasses.replace(asker.comparison(case.suite), facts=there)
+    comparison = replace(asker.comparison(case.suite), facts=there)
     base = NO_TABLE
     if settings.baseline_model:
         with _asking(model, case, BASELINE):
@@ -109,13 +109,13 @@ def decide_own(
         assert fingerprint is not None
         answered = (case.suite, case.id, base, ())
         baseline = session_baseline(fingerprint, [answered], judge=settings.judge)
-        comparison = dataclasses.replace(comparison, baseline=baseline)
+        comparison = replace(comparison, baseline=baseline)
     pool.check_files()
     if settings.shard is None:
         result = decide_case(case, Outcomes(table=table), comparison)
     else:
         result = part_result(case, len(facts), ())
-    return dataclasses.replace(
+    return replace(
         result, requests=requests, duration=time.perf_counter() - started, base=base
     )
 

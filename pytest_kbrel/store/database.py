@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -42,7 +42,7 @@ class Database:
         self._file: sqlite3.Connection | None = None
         self._lock = threading.RLock()
 
-    @contextlib.contextmanager
+    @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Hand out the open file, to one thread at a time."""
         with self._lock:
@@ -56,7 +56,7 @@ class Database:
             except (sqlite3.Error, UnicodeError) as error:
                 raise self.error(f"{self._trouble}: {error}") from None
 
-    @contextlib.contextmanager
+    @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Hand out the open file for a transaction, which is written whole or not at all."""
         with self.reading() as file:

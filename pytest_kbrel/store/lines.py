@@ -63,27 +63,24 @@ def to_line(exchange: Exchange) -> bytes:
 def from_line(line: bytes) -> Exchange:
     """Return the exchange a line holds; raises ``ValueError`` saying what is wrong with it."""
     data = _parse(line)
-    request = from_wire(_kind(data, "request", REQUESTS), data["request"])
-    response = from_wire(_kind(data, "response", _RESPONSES), data["response"])
-    return Exchange(
-        case=data["case"],
-        ask=Ask(
-            fact_id=data["fact"],
-            role=data["role"],
-            request=request,
-            to=data.get("to", ""),
-        ),
-        response=response,
+    ask = Ask(
+        fact_id=data["fact"],
+        role=data["role"],
+        request=_part(data, "request", REQUESTS),
+        to=data.get("to", ""),
     )
+    response = _part(data, "response", _RESPONSES)
+    return Exchange(case=data["case"], ask=ask, response=response)
 
 
 def response_in(line: bytes) -> Response:
     """Return the response of the exchange a line holds; raises ``ValueError`` where it is none."""
-    data = _parse(line)
-    response: Response = from_wire(
-        _kind(data, "response", _RESPONSES), data["response"]
-    )
+    response: Response = _part(_parse(line), "response", _RESPONSES)
     return response
+
+
+def _part(data: dict[str, Any], key: str, kinds: Mapping[str, Any]) -> Any:
+    return from_wire(_kind(data, key, kinds), data[key])
 
 
 def asked_digest(line: bytes) -> bytes:

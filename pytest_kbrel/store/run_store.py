@@ -158,7 +158,7 @@ class RunStore(Database):
                 file.execute(_FIND, (request_key(to, request), case)).fetchone()
                 for case, request in zip(cases, requests, strict=True)
             ]
-        return [None if row is None else self._response(*row) for row in rows]
+        return [row and self._parsed(response_in, *row) for row in rows]
 
     def load(
         self, sources: Sequence[Path], check: Callable[[int, str, str], str]
@@ -320,10 +320,6 @@ class RunStore(Database):
             if self._alive is not None:
                 self._alive.close()
             self._alive = None
-
-    def _response(self, line: bytes, source: int | None, number: int) -> Response:
-        response: Response = self._parsed(response_in, line, source, number)
-        return response
 
     def _parsed(
         self,

@@ -18,7 +18,6 @@ from pytest_kbrel.records import (
     MovedCell,
     MovedCells,
     MovedFact,
-    Place,
     Table,
     TopTokens,
     Unmatched,
@@ -226,7 +225,7 @@ def test_each_figure_has_the_fact_that_made_it_worse_in_the_place_where_that_is_
     None
 ):
     seen = {
-        metric: (one.place.fact_id, one.place.cell, one.column, one.before, one.now)
+        metric: (one.fact_id, one.place.cell, one.column, one.before, one.now)
         for metric, one in moved(EARLIER).items()
     }
     assert seen == {
@@ -239,22 +238,16 @@ def test_each_figure_has_the_fact_that_made_it_worse_in_the_place_where_that_is_
 
 def test_the_place_has_the_prompt_and_the_answer_of_its_cell() -> None:
     found = moved(EARLIER)
-    assert found["ird"].place == Place(
-        fact_id="D",
-        cell="negative1:0",
-        prompt="negative1:0 of D?",
-        answer="z",
-        probability=0.1,
-    )
-    assert found["pfd"].place == Place(
-        fact_id="A", cell="none:2", prompt="none:2 of A?", answer="y", probability=0.4
-    )
+    ird, pfd = found["ird"], found["pfd"]
+    assert (ird.prompt, pfd.prompt) == ("negative1:0 of D?", "none:2 of A?")
+    assert ird.place == MovedCell(cell="negative1:0", answer="z", probability=0.1)
+    assert pfd.place == MovedCell(cell="none:2", answer="y", probability=0.4)
     assert {one.anchor for one in found.values()} == {0.9}
 
 
 def test_without_a_baseline_it_is_the_worst_fact() -> None:
     found = moved(None)
-    assert {metric: one.place.fact_id for metric, one in found.items()} == {
+    assert {metric: one.fact_id for metric, one in found.items()} == {
         "monitor": "B", "pfd": "B", "ird": "B", "anchor_prob": "C",
     }  # fmt: skip
     assert found["pfd"].before is None
@@ -263,4 +256,4 @@ def test_without_a_baseline_it_is_the_worst_fact() -> None:
 @pytest.mark.parametrize("alone", ["added", "waived", "unanswered"])
 def test_facts_that_were_not_compared_moved_nothing(alone: str) -> None:
     unmatched = Unmatched(**{alone: ("D",)})
-    assert moved(EARLIER, unmatched=unmatched)["ird"].place.fact_id != "D"
+    assert moved(EARLIER, unmatched=unmatched)["ird"].fact_id != "D"

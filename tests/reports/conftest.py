@@ -10,9 +10,9 @@ from pytest_kbrel.records import (
     Fingerprint,
     GateResult,
     MetricValue,
+    MovedCell,
     MovedFact,
     Outcome,
-    Place,
     Run,
     Share,
     Table,
@@ -114,14 +114,14 @@ def gate(reason="", **more):
 
 def moved_fact(**more):
     """The fact that moved MONITOR most: after a wrong context the model says something else."""
-    place = Place(
-        fact_id="P30:1",
-        cell="negative2:0",
-        prompt="Peru. On which continent is country 1?",
-        answer=" Africa",
-        probability=0.031,
-    )
-    given = {"metric": "monitor", "place": place, "expected": "Asia", "column": "ird"}
+    given = {
+        "metric": "monitor",
+        "fact_id": "P30:1",
+        "prompt": "Peru. On which continent is country 1?",
+        "place": MovedCell(cell="negative2:0", answer=" Africa", probability=0.031),
+        "expected": "Asia",
+        "column": "ird",
+    }
     return MovedFact(**given | {"now": 0.633, "before": 0.012, "anchor": 0.982} | more)
 
 

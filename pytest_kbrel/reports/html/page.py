@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
@@ -94,7 +93,7 @@ def fitted(template: str, data: dict[str, Any]) -> str:
     return filled(f"{template}.html.j2", shared | data, LARGEST)
 
 
-@functools.cache
+@cache
 def script() -> tuple[Markup, Markup]:
     """Return the script of the page, and the source of it that its policy allows, by its digest."""
     from markupsafe import Markup
