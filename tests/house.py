@@ -324,7 +324,7 @@ ROOMS: dict[str, Room] = {
     ),
     "models": Room(
         "specs, backends and everything between a request and its response; registry.py knows all backends",
-        "__init__ bounds errors facts printing records reference serialization store untrusted",
+        "__init__ bounds errors facts printing records reference resources serialization store untrusted",
         "accelerate huggingface_hub numpy openai safetensors sentence_transformers "
         "torch transformers vllm",
     ),

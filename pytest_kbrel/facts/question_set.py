@@ -260,9 +260,16 @@ def build_question_set(
     with _connected(dump, memory, folder) as connection:
         columns = _open_rows(connection, dump, columns, templates, rules.until)
         manifest, drawn = _draw(connection, dump, columns, templates, rules)
-        answers = (
-            _all_answers(connection, drawn) if rules.filters.answers == "all" else {}
-        )
+        # All objects of a template's number and a subject, in the order of their code points.
+        answers = {}
+        if rules.filters.answers == "all":
+            selected = connection.execute(
+                """SELECT template, subject, list(DISTINCT object ORDER BY object) FROM rows
+                JOIN (SELECT unnest($1::SMALLINT[]) AS template, unnest($2::TEXT[]) AS subject)
+                USING (template, subject) WHERE reason = 0 GROUP BY 1, 2""",
+                [[one[0] for one in drawn], [one[2] for one in drawn]],
+            )
+            answers = {(n, subject): texts for n, subject, texts in selected.fetchall()}
     if not drawn:
         raise SuiteError(_nothing(manifest), dump.path)
     asked = list(zip(templates, manifest.templates, strict=True))
@@ -277,7 +284,7 @@ def build_question_set(
     facts = []
     for number, bucket, subject, answer, popularity in drawn:
         template = templates[number]
-        texts = answers.get((number, subject), (answer,))
+        texts = tuple(answers.get((number, subject), (answer,)))
         fact = Fact(
             id=f"{template.relation}:{subject}",
             relation=template.relation,
@@ -343,17 +350,12 @@ def _connected(
             ) as connection:
                 yield connection
         except duckdb.Error as error:
-            raise _worded(str(error), dump) from None
-
-
-def _worded(message: str, dump: Dump) -> SuiteError:
-    """Return DuckDB's error in one line: what is wrong and where, without its advice to let it pass."""
-    text = re.split(r"\nPossible|\n\n", message)[0]
-    number = re.search(r"on Line: (\d+)", text)
-    shown = "; ".join(f"{line.strip():.160}" for line in text.splitlines() if line)
-    return SuiteError(
-        f"DuckDB says: {shown}", dump.path, int(number[1]) if number else None
-    )
+            # In one line, without its advice to let it pass.
+            text = re.split(r"\nPossible|\n\n", str(error))[0]
+            number = re.search(r"on Line: (\d+)", text)
+            line = int(number[1]) if number else None
+            told = "; ".join(f"{of.strip():.160}" for of in text.splitlines() if of)
+            raise SuiteError(f"DuckDB says: {told}", dump.path, line) from None
 
 
 def _nothing(manifest: Manifest) -> str:
@@ -376,15 +378,6 @@ def _types_of(connection: duckdb.DuckDBPyConnection, dump: Dump) -> dict[str, st
     if dump.format not in _COMMAS:
         described = connection.execute(f"DESCRIBE SELECT * FROM {_reader(dump, {})}")
         return {str(name): str(kind) for name, kind, *_ in described.fetchall()}
-    names = _header(dump)
-    for name in names:
-        if names.count(name) > 1:
-            fault = f"column {name!r} stands twice; allowed: names that differ"
-            raise SuiteError(fault, dump.path, 1)
-    return dict.fromkeys(names, "VARCHAR")
-
-
-def _header(dump: Dump) -> list[str]:
     # Left to itself, DuckDB guesses the columns from the first rows, and differently from version to version.
     opened: Any = gzip.open if dump.path.suffix.lower() == ".gz" else open
     quote = '"' if dump.quotes else "\x1f"
@@ -393,18 +386,23 @@ def _header(dump: Dump) -> list[str]:
             # A packed file may unpack to a line of any length.
             texts = (raw.decode("utf-8-sig", "replace") for raw in lines(stream, MIB))
             rows = csv.reader(texts, delimiter=_COMMAS[dump.format], quotechar=quote)
-            names = next(rows, [])
+            header = next(rows, [])
     except (OSError, EOFError, ValueError, csv.Error) as error:
         raise SuiteError(
             f"the line of column names cannot be read: {error}", dump.path, 1
         ) from None
-    if not names:
+    if not header:
         raise SuiteError(
             "no line of column names; allowed: a first line with the name of each column",
             dump.path,
             1,
         )
-    return [name.strip() or f"column {number}" for number, name in enumerate(names, 1)]
+    names = [name.strip() or f"column {n}" for n, name in enumerate(header, 1)]
+    for name in names:
+        if names.count(name) > 1:
+            fault = f"column {name!r} stands twice; allowed: names that differ"
+            raise SuiteError(fault, dump.path, 1)
+    return dict.fromkeys(names, "VARCHAR")
 
 
 def _open_rows(
@@ -645,16 +643,3 @@ def _draw(
         questions=len(drawn),
     )
     return manifest, drawn
-
-
-def _all_answers(
-    connection: duckdb.DuckDBPyConnection, drawn: Sequence[_Drawn]
-) -> dict[tuple[int, str], tuple[str, ...]]:
-    """Return all objects of each (template number, subject), in the order of their code points."""
-    selected = connection.execute(
-        """SELECT template, subject, list(DISTINCT object ORDER BY object) FROM rows
-        JOIN (SELECT unnest($1::SMALLINT[]) AS template, unnest($2::TEXT[]) AS subject) USING (template, subject)
-        WHERE reason = 0 GROUP BY 1, 2""",
-        [[number for number, *_ in drawn], [subject for _, _, subject, *_ in drawn]],
-    ).fetchall()
-    return {(template, subject): tuple(texts) for template, subject, texts in selected}

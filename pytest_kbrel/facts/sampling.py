@@ -47,12 +47,12 @@ def first_drawn(
     """Return the ``count`` facts that :func:`sample` draws first, in the order in which they came."""
     drawn: Counter[str] = Counter()
     order = []
-    for rank, position in sorted(
-        (_rank(f"{seed}\0{fact.parallel or fact.id}"), at)
+    for digest, position in sorted(
+        (rank(f"{seed}\0{fact.parallel or fact.id}"), at)
         for at, fact in enumerate(facts)
     ):
         name = facts[position].cluster(cluster) or facts[position].id
-        order.append((drawn[name], rank, position))
+        order.append((drawn[name], digest, position))
         drawn[name] += 1
     chosen = {position for *_, position in sorted(order)[:count]}
     return tuple(fact for position, fact in enumerate(facts) if position in chosen)
@@ -115,7 +115,7 @@ def in_domain_examples(
     for name in {fact.relation for fact in facts}:
         for fact in by_relation.get(name, ()):
             if fact.object is not None:
-                entry = _rank(f"{seed}\0\0{fact.id}"), fact
+                entry = rank(f"{seed}\0\0{fact.id}"), fact
                 pools[(name, fact.question is None)].append(entry)
     for pool in pools.values():
         pool.sort(key=_first)
@@ -125,7 +125,7 @@ def in_domain_examples(
         own, about = _names(fact)
         # The pool as a ring, from a start of the fact's own on to the first that fits: a draw costs no pass
         # over a large relation, and a new fact in the pool concerns those only whose search ends at it.
-        start = bisect.bisect(pool, _rank(f"{seed}\0example\0{fact.id}"), key=_first)
+        start = bisect.bisect(pool, rank(f"{seed}\0example\0{fact.id}"), key=_first)
         for step in range(len(pool)):
             other = pool[(start + step) % len(pool)][1]
             answers, subject = _names(other)
@@ -141,7 +141,8 @@ def _names(fact: Fact) -> tuple[set[str], str]:
     return {*map(str.casefold, fact.accepted)}, fact.subject.casefold()
 
 
-def _rank(text: str) -> bytes:
+def rank(text: str) -> bytes:
+    """Return the digest by which draws are ordered."""
     return hashlib.sha256(text.encode()).digest()
 
 

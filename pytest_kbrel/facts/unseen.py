@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import hashlib
 import random
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
+from pytest_kbrel.facts.sampling import rank
 from pytest_kbrel.records import AnswerType, Fact, record
 from pytest_kbrel.resources import tsv_rows
 
@@ -59,18 +59,10 @@ class UnseenKind:
         return _SCHEDULED.get((self.event, year), f"{year}-01-01")
 
 
+_KEYS: Any = ("slug", "answer_type", "about", "options", "event")
 KINDS = tuple(
-    UnseenKind(
-        slug=slug,
-        answer_type=cast(AnswerType, answer_type),
-        about=cast(Any, about),
-        options=options,
-        event=event,
-        wordings=(question,),
-    )
-    for slug, answer_type, about, options, event, question in tsv_rows(
-        "facts/unseen_kinds.tsv"
-    )
+    UnseenKind(**dict(zip(_KEYS, cells, strict=True)), wordings=(question,))
+    for *cells, question in tsv_rows("facts/unseen_kinds.tsv")
 )
 _NAMES = {name: names.split("|") for name, names in tsv_rows("facts/unseen_names.tsv")}
 _PLACE_SORTS = ("", "", "", "", "Upper ", "Lower ", "Great ", "Little ", "Old ")
@@ -185,7 +177,7 @@ def draw_question(
         subject = invent_name(kind.about, rng, training=training)
     question = question.replace("[X]", subject).replace("[T]", str(year))
     return Fact(
-        id=f"{kind.slug}-{hashlib.sha256(question.encode()).hexdigest()[:10]}",
+        id=f"{kind.slug}-{rank(question).hex()[:10]}",
         relation=kind.slug,
         subject=subject,
         object=None,
@@ -289,10 +281,7 @@ def with_options(
         if fact.negatives or fact.relation in served:
             return fact
         pool = pools[_FILE_OPTIONS[fact.answer_type or "other"]]
-        prefix = f"{seed}\0{fact.id}\0".encode()
-        drawn = sorted(
-            pool, key=lambda text: hashlib.sha256(prefix + text.encode()).digest()
-        )[:DISTRACTORS]
-        return dataclasses.replace(fact, negatives=tuple(drawn))
+        drawn = sorted(pool, key=lambda text: rank(f"{seed}\0{fact.id}\0{text}"))
+        return dataclasses.replace(fact, negatives=tuple(drawn[:DISTRACTORS]))
 
     return tuple(filled(fact) for fact in unseen)

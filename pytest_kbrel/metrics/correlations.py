@@ -44,8 +44,11 @@ def correlate(
         else []
     )
     xs, ys = [a for a, _ in pairs], [b for _, b in pairs]
+    # Figures that differ by rounding only have no order to correlate.
     constant = [
-        name for name, values in ((x, xs), (y, ys)) if pairs and _is_constant(values)
+        name
+        for name, values in ((x, xs), (y, ys))
+        if pairs and max(values) - min(values) <= 1e-12 * max(map(abs, values))
     ]
     if len(pairs) < FEWEST:
         notes.insert(0, f"not enough {over}: {len(pairs)}, and {FEWEST} are needed")
@@ -126,11 +129,6 @@ def joined(
     return points
 
 
-def _is_constant(values: Sequence[float]) -> bool:
-    # Figures that differ by rounding only have no order to correlate.
-    return max(values) - min(values) <= 1e-12 * max(map(abs, values))
-
-
 def _coefficient(
     method: Literal["pearson", "spearman"], xs: Sequence[float], ys: Sequence[float]
 ) -> tuple[float, float]:
@@ -138,17 +136,12 @@ def _coefficient(
 
     test = stats.pearsonr(xs, ys) if method == "pearson" else stats.spearmanr(xs, ys)
     if method == "spearman" and len(xs) <= MOST_ORDERS:
-        return float(test.statistic), _exact_p(stats.rankdata(xs), stats.rankdata(ys))
+        # The share of orders that are as close. Halves of ranks, doubled, are whole numbers: no rounding can
+        # part two orders that are as close.
+        first, second = (2 * stats.rankdata(of) - (len(of) + 1) for of in (xs, ys))
+        others = np.abs(second[_orders(len(second))] @ first)
+        return float(test.statistic), float(np.mean(others >= abs(second @ first)))
     return float(test.statistic), float(test.pvalue)
-
-
-def _exact_p(xs: NDArray[np.float64], ys: NDArray[np.float64]) -> float:
-    """Return Spearman's two-sided p of two series of ranks: the share of orders that are as close."""
-    # Halves of ranks, doubled, are whole numbers: no rounding can part two orders that are as close.
-    first, second = (2 * ranks - (len(ranks) + 1) for ranks in (xs, ys))
-    return float(
-        np.mean(np.abs(second[_orders(len(second))] @ first) >= abs(second @ first))
-    )
 
 
 @lru_cache(maxsize=2)

@@ -63,11 +63,7 @@ _C_WRONG = quotient(
 )
 
 # The three kinds of uninformative answers (section 3.3), shares of all answers as in Figure 11.
-_UNINFORMATIVE = (
-    rate("repetition"),
-    rate("none"),
-    rate("unsure"),
-)
+_UNINFORMATIVE = tuple(map(rate, ("repetition", "none", "unsure")))
 
 # Not in the paper: a reply that picks no option counts as not keeping to the answer.
 _UNREAD = quotient(

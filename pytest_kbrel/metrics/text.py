@@ -54,8 +54,10 @@ def squad_tokens(text: str) -> list[str]:
 
 def rouge_tokens(text: str) -> list[str]:
     """Return the tokens of rouge_score without its stemmer: runs of letters and digits in lower case."""
+    # Vowel signs are marks and no letters in Unicode.
     return "".join(
-        character if _is_of_word(character) else " " for character in _folded(text)
+        of if of.isalnum() or unicodedata.category(of)[0] == "M" else " "
+        for of in _folded(text)
     ).split()
 
 
@@ -67,15 +69,8 @@ def _without_articles(words: list[str]) -> list[str]:
     return [word for word in words if word not in _ARTICLES] or words
 
 
-def _is_of_word(character: str) -> bool:
-    # Vowel signs are marks and no letters in Unicode.
-    return character.isalnum() or unicodedata.category(character).startswith("M")
-
-
 def _is_punctuation(character: str) -> bool:
-    return character in string.punctuation or unicodedata.category(
-        character
-    ).startswith("P")
+    return character in string.punctuation or unicodedata.category(character)[0] == "P"
 
 
 def token_f1(answer: Sequence[str], gold: Sequence[str]) -> float:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +16,7 @@ from pytest_kbrel.bounds import TOKENS, Bounds, shown
 from pytest_kbrel.errors import ModelError, nearest
 from pytest_kbrel.models.chat import ENABLE, MAX_THINKING_TOKENS, ChatArgs
 from pytest_kbrel.records import record
+from pytest_kbrel.resources import tsv_rows
 from pytest_kbrel.untrusted import parse
 
 _OPENED = re.compile(r"([^,=]*)=\s*(?=[\"'{\[])")
@@ -34,7 +35,9 @@ def parse_args(model_args: str, allowed: Sequence[str]) -> dict[str, str]:
         if not part:
             continue
         key, equals, value = part.partition("=")
-        key, value = key.strip(), _unquoted(value.strip())
+        key, value = key.strip(), value.strip()
+        if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+            value = value[1:-1]
         if key not in allowed:
             raise ModelError(
                 f"model-args: unknown key {key!r}; allowed: {', '.join(allowed)}{nearest(key, allowed)}"
@@ -143,11 +146,6 @@ def _end_of_value(text: str, opened: re.Match[str]) -> int:
         raise ModelError(f"model-args: {key}: {why}") from None
 
 
-def _unquoted(value: str) -> str:
-    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
-    return value[1:-1] if is_quoted else value
-
-
 def _is_json(value: str) -> bool:
     try:
         return value[0] in "{[" and bool(parse(value))
@@ -175,24 +173,13 @@ class ForeignArgument:
     instead: str
 
 
-def _lm_eval_table() -> dict[str, dict[str, ForeignArgument]]:
-    table: dict[str, dict[str, ForeignArgument]] = {}
-    text = (
-        resources.files("pytest_kbrel.models")
-        .joinpath("lm_eval_args.tsv")
-        .read_text(encoding="utf-8")
-    )
-    for line in text.splitlines()[1:]:
-        backend, key, same, refused, instead = line.split("\t")
-        table.setdefault(backend, {})[key] = ForeignArgument(
-            same=same, refused=refused, instead=instead
-        )
-    return table
-
-
-LM_EVAL = _lm_eval_table()
+LM_EVAL = defaultdict[str, dict[str, ForeignArgument]](dict)
 """By backend and name: arguments of lm-eval's models that have another counterpart here, or none.
 ``compile`` is lighteval's."""
+for _backend, _key, _same, _refused, _instead in tsv_rows("models/lm_eval_args.tsv"):
+    LM_EVAL[_backend][_key] = ForeignArgument(
+        same=_same, refused=_refused, instead=_instead
+    )
 
 _SECRET = ("auth_token", "headers")
 
@@ -249,16 +236,10 @@ CHAT_ARGS = (
 
 
 # What a template is filled in with by us, or by transformers, and is no variable of it.
-_OURS = frozenset(
-    (
-        "add_generation_prompt",
-        "chat_template",
-        "continue_final_message",
-        "conversation",
-        "messages",
-        "tokenize",
-    )
-)
+_OURS = {
+    *("add_generation_prompt", "chat_template", "continue_final_message"),
+    *("conversation", "messages", "tokenize"),
+}
 
 
 def parse_chat_args(args: Mapping[str, str]) -> ChatArgs:

@@ -164,7 +164,12 @@ def read_script(path: Path) -> Script:
             f"{path}: a script is a file of {ENDINGS}; found {path.suffix or 'no ending'}"
         )
     try:
-        rules, default = _json_lines(path) if path.suffix == ".jsonl" else _yaml(path)
+        if path.suffix == ".jsonl":
+            rules, default = _json_lines(path)
+        else:
+            keys = read_document(path).keys("a script", ("rules", "default"))
+            rules = keys["rules"].items("`rules`", "rules") if "rules" in keys else ()
+            default = keys.get("default")
         script_rules = [_rule(node, _CONDITIONS) for node in rules]
         script_rules += [_rule(default, ())] if default is not None else []
     except SuiteError as error:
@@ -174,12 +179,6 @@ def read_script(path: Path) -> Script:
             f"{path}: a script needs `rules` or a `default`, and has neither"
         )
     return Script(path=path, rules=tuple(script_rules))
-
-
-def _yaml(path: Path) -> tuple[tuple[Node, ...], Node | None]:
-    entries = read_document(path).keys("a script", ("rules", "default"))
-    rules = entries["rules"].items("`rules`", "rules") if "rules" in entries else ()
-    return rules, entries.get("default")
 
 
 def _json_lines(path: Path) -> tuple[tuple[Node, ...], Node | None]:
@@ -251,14 +250,11 @@ def _value(key: str, node: Node) -> Any:
             return int(node.number("`crash`", allowed, _EXIT_STATUS))
     if not isinstance(node.value, str) or (key != "text" and not node.value):
         raise node.wrong(f"`{key}`", "text" if key == "text" else "text, not empty")
-    return _compiled(node, node.value) if key == "pattern" else node.value
-
-
-def _compiled(node: Node, text: str) -> re.Pattern[str]:
     try:
-        return re.compile(text)
+        return re.compile(node.value) if key == "pattern" else node.value
     except (re.error, OverflowError, RecursionError) as error:
-        raise node.error(f"not a regular expression: {text!r} ({error})") from None
+        fault = f"not a regular expression: {node.value!r} ({error})"
+        raise node.error(fault) from None
 
 
 def _step(node: Node) -> ScriptedStep:
@@ -329,8 +325,11 @@ class ScriptedModel(Model):
         try:
             for fault in self._answers.faults(prompt):
                 time.sleep(fault.delay)
-                if fault.crash is not None:
-                    _crash(fault.crash)
+                if (status := fault.crash) is not None:
+                    # At once, as a fault of a driver or the kernel would end a process.
+                    if status < 0 and hasattr(signal, "SIGKILL"):
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    os._exit(abs(status))
                 if fault.error:
                     raise ScriptedError(fault.error)
             ids = _ids(prompt.split())
@@ -424,13 +423,6 @@ def load(spec: ScriptedSpec) -> ScriptedModel:
     """Return the model of a script file; raises as :func:`read_script`."""
     script = read_script(spec.path)
     return ScriptedModel(script, spec=spec.text, digest=script.digest)
-
-
-def _crash(status: int) -> None:
-    """End this process at once, as a fault of a driver or the kernel would."""
-    if status < 0 and hasattr(signal, "SIGKILL"):
-        os.kill(os.getpid(), signal.SIGKILL)
-    os._exit(abs(status))
 
 
 def _ids(words: Iterable[str]) -> tuple[int, ...]:

@@ -124,7 +124,9 @@ class PromptEncoder:
         first = self._bos if prefix_token_id is None else prefix_token_id
         # What stands for an empty prompt.
         self._start = () if first is None else (first,)
-        before, self._behind = _special_tokens_around(tokenizer)
+        alone = tuple(tokenizer("a", add_special_tokens=False)["input_ids"])
+        around = _around(alone, tuple(tokenizer("a")["input_ids"]))
+        before, self._behind = around or ((), ())
         if add_bos and self._bos is None:
             raise ModelError(
                 "model-args: add_bos_token=True, but the tokenizer has no BOS token"
@@ -188,15 +190,13 @@ class PromptEncoder:
         # Of a template each prompt's text is yet to be made. One text that a tokenizer refuses, and all are;
         # read alone, only that one is.
         with contextlib.suppress(Exception):
-            texts = [] if self.template else [*self._texts(requests)]
+            texts: list[str] = []
+            for request in () if self.template else requests:
+                texts.append(text := self.text(request))
+                if isinstance(request, ScoreRequest) and not self._encoder_decoder:
+                    texts.append(_with_answer(text, request.continuation))
             encoded = self.tokenizer(texts)["input_ids"] if texts else []
             self._ahead = dict(zip(texts, encoded, strict=True))
-
-    def _texts(self, requests: Sequence[Request]) -> Iterator[str]:
-        for request in requests:
-            yield (text := self.text(request))
-            if isinstance(request, ScoreRequest) and not self._encoder_decoder:
-                yield _with_answer(text, request.continuation)
 
     def text(self, request: Request) -> str:
         """Return a request's prompt as the model reads it, without a BOS that the tokenizer adds.
@@ -226,14 +226,11 @@ class PromptEncoder:
         text = self.text(request)
         ids = self.encoded(text)
         bare = tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
-        start = _position(bare, ids)
-        if start < 0:
+        if (around := _around(bare, ids)) is None:
             # A BOS that stood in the text was taken out.
             return str(self.tokenizer.decode(ids, skip_special_tokens=False))
-        names = self.tokenizer.convert_ids_to_tokens
-        return "".join(
-            [*names(list(ids[:start])), text, *names(list(ids[start + len(bare) :]))]
-        )
+        before, behind = (self.tokenizer.convert_ids_to_tokens([*of]) for of in around)
+        return "".join([*before, text, *behind])
 
     def prompt(self, request: Request | str) -> Ids:
         """Return a prompt's token ids: BOS once or not at all, no EOS behind it for causal models.
@@ -362,8 +359,7 @@ class PromptEncoder:
             self.tokenizer(text_target=text, add_special_tokens=False)["input_ids"]
         )
         full = tuple(self.tokenizer(text_target=text)["input_ids"])
-        start = _position(bare, full)
-        return (full[:start] if start > 0 else ()), bare
+        return (_around(bare, full) or ((), ()))[0], bare
 
 
 def _with_answer(prompt: str, continuation: str) -> str:
@@ -378,18 +374,12 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, decomposed))
 
 
-def _special_tokens_around(tokenizer: Any) -> tuple[Ids, Ids]:
-    bare = tuple(tokenizer("a", add_special_tokens=False)["input_ids"])
-    full = tuple(tokenizer("a")["input_ids"])
-    start = _position(bare, full)
-    return ((), ()) if start < 0 else (full[:start], full[start + len(bare) :])
-
-
-def _position(part: Ids, whole: Ids) -> int:
-    starts = range(len(whole) - len(part) + 1)
-    return next(
-        (start for start in starts if whole[start : start + len(part)] == part), -1
-    )
+def _around(part: Ids, whole: Ids) -> tuple[Ids, Ids] | None:
+    """Return what stands before and behind a part of token ids; ``None`` where it is no part of them."""
+    for start in range(len(whole) - len(part) + 1):
+        if whole[start : start + len(part)] == part:
+            return whole[:start], whole[start + len(part) :]
+    return None
 
 
 def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:

@@ -30,6 +30,7 @@ from pytest_kbrel.records import (
     Control,
     ExampleWording,
     Fact,
+    Gate,
     MonitorSettings,
     Pairs,
     ProbeSettings,
@@ -368,20 +369,15 @@ def _has_overall(written: WrittenProbe, cases: Sequence[Case], setting: str) -> 
             lacking = [", ".join(probe.any_part)]
         if lacking:
             wanted = slice_name(lacking[0], "", setting)
-            message = (
-                f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
-            )
-            message += "; allowed: such a slice, or no gate"
-            raise SuiteError(message, written.entry.path, gate.line)
+            fault = f"{gate.metric} needs a slice {wanted}, found: {', '.join(slices)}"
+            raise _refused(written, gate, fault, "such a slice, or no gate")
         weak = {
             one.id for case in cases for one in case.relations if one.worth == "weak"
         }
         if gate.metric == "gap" and weak:
-            message = f"gap over popularities that are weak proxies, found: {', '.join(sorted(weak))}"
-            message += (
-                "; allowed: slices without them, page views as popularity, or no gate"
-            )
-            raise SuiteError(message, written.entry.path, gate.line)
+            fault = f"gap over popularities that are weak proxies, found: {', '.join(sorted(weak))}"
+            allowed = "slices without them, page views as popularity, or no gate"
+            raise _refused(written, gate, fault, allowed)
     return bool((cases[1:] and probe.overall_metrics) or written.overall_gates)
 
 
@@ -483,19 +479,20 @@ def check_gates(written: WrittenProbe, cases: Sequence[Case]) -> None:
     for gate in written.gates:
         if gate.metric not in metrics | CHANGE_METRICS.keys():
             slices = ", ".join(case.slice for case in cases)
-            message = f"no slice has the metric {gate.metric}, found: {slices}"
-            message += "; allowed: a slice with it, or no gate"
-            raise SuiteError(message, written.entry.path, gate.line)
+            fault = f"no slice has the metric {gate.metric}, found: {slices}"
+            raise _refused(written, gate, fault, "a slice with it, or no gate")
     for case in cases:
         for gate in case.gates:
             if gate.metric == "outdated" and not case.dated:
-                message = "outdated needs facts with 'former' objects, found none"
-                message += "; allowed: some that have, or no gate"
-                raise SuiteError(message, written.entry.path, gate.line)
+                fault = "outdated needs facts with 'former' objects, found none"
+                raise _refused(written, gate, fault, "some that have, or no gate")
             key, value = written.probe.setting_needs.get(gate.metric, ("", ""))
             setting = getattr(case.settings, key) if key else value
             if setting != value:
-                name = written.probe.name
-                message = f"{gate.metric} is measured with '{key}: {value}' of {name}, found: {setting}"
-                message += "; allowed: that setting, or no gate"
-                raise SuiteError(message, written.entry.path, gate.line)
+                asked = f"'{key}: {value}' of {written.probe.name}"
+                fault = f"{gate.metric} is measured with {asked}, found: {setting}"
+                raise _refused(written, gate, fault, "that setting, or no gate")
+
+
+def _refused(written: WrittenProbe, gate: Gate, fault: str, allowed: str) -> SuiteError:
+    return SuiteError(f"{fault}; allowed: {allowed}", written.entry.path, gate.line)

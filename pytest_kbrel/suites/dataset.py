@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import random
 import re
 from collections import Counter, defaultdict
@@ -28,7 +27,7 @@ from pytest_kbrel.facts.distractors import is_spelt
 from pytest_kbrel.facts.files import read_relations, read_shots
 from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.readers import Relations, facts_of
-from pytest_kbrel.facts.sampling import fact_buckets, sample
+from pytest_kbrel.facts.sampling import fact_buckets, rank, sample
 from pytest_kbrel.facts.unseen import make_unseen, unseen_examples, with_options
 from pytest_kbrel.records import (
     BUCKETS,
@@ -152,25 +151,19 @@ def bucket_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, 
             if (relation := world.relations[fact.relation]).domain == domain
             and (fact.bucket or fact.popularity is not None or not relation.proxy)
         ]
-        keys = {fact.id: (fact.subject, fact.popularity) for fact in facts}
+        of_relation = _of_predicates(facts, world) if by == "predicate" else {}
         # What the source has bucketed was bucketed among entities that are not all here.
-        bucket_of = {fact.id: fact.bucket for fact in facts if fact.bucket}
-        if by == "predicate":
-            of_relation = _of_predicates(facts, world)
-            keys = {of.id: (of.relation, of_relation[of.relation]) for of in facts}
-            bucket_of = {}
+        given = () if of_relation else facts
+        bucket_of = {fact.id: fact.bucket for fact in given if fact.bucket}
         own = [fact for fact in facts if fact.id not in bucket_of]
         for scope in _scopes(own, by):
-            scores = [
-                (keys[of.id][0], _score(of, keys, world, written.probe.name))
-                for of in scope
-            ]
-            bucket_of |= fact_buckets(scope, scores)
+            keys = [_key(of, of_relation, world, written.probe.name) for of in scope]
+            bucket_of |= fact_buckets(scope, keys)
         for fact in facts:
             groups[f"{domain}-{bucket_of[fact.id]}"].append(fact)
         if f"{domain}-{TOP10}" in chosen:
             head = groups[f"{domain}-head"]
-            groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, keys, world)
+            groups[f"{domain}-{TOP10}"] = _top_tenth(head, by, of_relation, world)
     single = {name: tuple(facts) for name, facts in groups.items()}
     return single | {
         name: tuple(fact for part in parts for fact in single[part])
@@ -178,17 +171,17 @@ def bucket_groups(written: WrittenProbe, world: World) -> dict[str, tuple[Fact, 
     }
 
 
-# What is popular, and how much, by fact id.
-_Keys = Mapping[str, tuple[str, float | None]]
-
-
-def _score(fact: Fact, keys: _Keys, world: World, what: str) -> float:
-    score = keys[fact.id][1]
-    if score is None:
+def _key(
+    fact: Fact, of_relation: Mapping[str, float], world: World, what: str
+) -> tuple[str, float]:
+    """Return what of a fact is popular, and how much: its relation, where these are bucketed, or its subject."""
+    if of_relation:
+        return fact.relation, of_relation[fact.relation]
+    if fact.popularity is None:
         raise world.error(
             fact, f"has no 'popularity', which {what} needs; allowed: a number from 0"
         )
-    return score
+    return fact.subject, fact.popularity
 
 
 def _pooled(name: str) -> tuple[str, ...]:
@@ -223,7 +216,7 @@ def _of_predicates(facts: Sequence[Fact], world: World) -> dict[str, float]:
 def _top_tenth(
     head: Sequence[Fact],
     by: str,
-    keys: _Keys,
+    of_relation: Mapping[str, float],
     world: World,
 ) -> list[Fact]:
     """Return the most popular tenth of the head's questions (Table 5), in the order of the file.
@@ -235,9 +228,8 @@ def _top_tenth(
     for scope in _scopes(head, by):
         ranked = []
         for fact in scope:
-            score = _score(fact, keys, world, f"the slice {TOP10}")
-            tie = hashlib.sha256(f"{world.seed}\0{fact.id}".encode()).digest()
-            ranked.append((-score, tie, fact.id))
+            _, score = _key(fact, of_relation, world, f"the slice {TOP10}")
+            ranked.append((-score, rank(f"{world.seed}\0{fact.id}"), fact.id))
         chosen |= {name for *_, name in sorted(ranked)[: -(-len(ranked) // 10)]}
     return [fact for fact in head if fact.id in chosen]
 
@@ -459,12 +451,11 @@ def example_repository(
 def _known_shots(
     facts: Iterable[Fact], sampled: Container[str], world: World, count: int
 ) -> tuple[Shot, ...]:
-    def rank(fact: Fact) -> tuple[bool, bytes]:
-        text = f"{world.seed}\0shots\0{fact.id}"
-        return fact.id in sampled, hashlib.sha256(text.encode()).digest()
+    def order(fact: Fact) -> tuple[bool, bytes]:
+        return fact.id in sampled, rank(f"{world.seed}\0shots\0{fact.id}")
 
     shots: dict[str, Shot] = {}
-    for fact in sorted(facts, key=rank):
+    for fact in sorted(facts, key=order):
         if len(shots) == count:
             break
         question = question_text(fact, world)

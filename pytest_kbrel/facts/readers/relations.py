@@ -288,9 +288,9 @@ def read_head_to_tail(path: Path, relations: Relations) -> Iterator[Row]:
                 f"a row must be [entity, template, question, answer], found {describe(value)}"
             )
         entity, template = value[0], clean("template", value[1])
-        subject = _subject(entity)
+        subject, domain = _subject(entity)
         if template not in names:
-            names[template] = _add_relation(template, _domain(entity), relations)
+            names[template] = _add_relation(template, domain, relations)
         return {
             "relation": names[template],
             "subject": subject,
@@ -312,17 +312,20 @@ def _numbered(path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
         yield line, (bucket, text)
 
 
-def _subject(entity: Any) -> str:
-    if isinstance(entity, list) and entity:
-        return _name(clean("entity", entity[0]))
+def _subject(entity: Any) -> tuple[str, str]:
+    """Return the name of an entity and its domain."""
     if isinstance(entity, dict):
         for key in _NAMES:
             if isinstance(entity.get(key), (str, int)):
-                return clean(key, entity[key])
+                return clean(key, entity[key]), "academics"
         raise ValueError(
             f"the entity must have one of {', '.join(_NAMES)}; found: {', '.join(entity)}"
         )
-    return _name(clean("entity", entity))
+    if isinstance(entity, list) and entity:
+        entity = entity[0]
+    name = _name(clean("entity", entity))
+    domains = (domain for pattern, domain in _DOMAINS if pattern.search(str(entity)))
+    return name, next(domains, "open")
 
 
 def _name(text: str) -> str:
@@ -331,15 +334,6 @@ def _name(text: str) -> str:
         return text
     name = unquote(text.strip("<>").split("/resource/", 1)[1]).replace("_", " ")
     return clean("entity", name)
-
-
-def _domain(entity: Any) -> str:
-    if isinstance(entity, dict):
-        return "academics"
-    text = str(entity[0] if isinstance(entity, list) else entity)
-    return next(
-        (domain for pattern, domain in _DOMAINS if pattern.search(text)), "open"
-    )
 
 
 def _add_relation(template: str, domain: str, relations: Relations) -> str:

@@ -182,10 +182,18 @@ def _check(store: Store, row: _Row, model: ServedModel) -> tuple[str, str]:
     repeated = 0
     reason = _differs("of the model", row.entry, now)
     if not reason or not now:
-        # Raises where the server cannot be asked at all: the answers stay for a run that can ask it.
         questions = choose_questions(store, row.digest)
         repeated = len(questions)
-        reason = reason or _asked_again(model, questions)
+        try:
+            reason = reason or find_difference(model, questions)
+        except BudgetError:
+            raise
+        except ModelError as error:
+            # The server cannot be asked at all: the answers stay for a run that can ask it.
+            raise ModelError(
+                f"{error}; so nothing tells whether it still is the model of the run that did not end. Its "
+                "answers stay; --kb-use-cache=off asks all anew"
+            ) from None
     said, says = _served_in(row.served), model.served - before
     if not reason and says and said and not says & said:
         reason = _differs("of itself", ", ".join(sorted(said)), ", ".join(sorted(says)))
@@ -199,18 +207,6 @@ def _check(store: Store, row: _Row, model: ServedModel) -> tuple[str, str]:
         f"{repeated} of the questions were asked again, and the answers are the same. --kb-use-cache=off "
         "asks all anew"
     )
-
-
-def _asked_again(model: ServedModel, questions: Sequence[Question]) -> str:
-    try:
-        return find_difference(model, questions)
-    except BudgetError:
-        raise
-    except ModelError as error:
-        raise ModelError(
-            f"{error}; so nothing tells whether it still is the model of the run that did not end. Its "
-            "answers stay; --kb-use-cache=off asks all anew"
-        ) from None
 
 
 def _delete(file: sqlite3.Connection, digest: str) -> None:
@@ -429,11 +425,7 @@ def _same(then: Answer, now: Answer) -> bool:
         return then.token_ids == now.token_ids and all(
             abs(a - b) <= TOLERANCE for a, b in pairs
         )
-    return (
-        isinstance(then, Generated)
-        and isinstance(now, Generated)
-        and then.text == now.text
-    )
+    return _content(then) == _content(now)
 
 
 def _content(answer: Answer) -> object:

@@ -9,8 +9,8 @@ import contextlib
 import json
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from operator import add
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,29 +54,28 @@ class RateMeter:
     """
 
     def __init__(self) -> None:
-        self._warm: set[str] = set()
-        self._responses, self._tokens = Counter[str](), Counter[str]()
-        self._seconds: dict[str, float] = {}
+        # By method: responses, tokens, seconds.
+        self._sums: dict[str, tuple[float, ...]] = {}
 
     def timed(self, method: str, batches: Batches[A]) -> Batches[A]:
         """Yield ``batches`` and time each. ``method``: ``score`` or ``generate``."""
         started = time.perf_counter()
         for batch in batches:
             seconds = time.perf_counter() - started
-            if method in self._warm:
-                self._responses[method] += len(batch)
-                self._tokens[method] += sum(_tokens_of(one) for _, one in batch)
-                self._seconds[method] = self._seconds.get(method, 0.0) + seconds
-            self._warm.add(method)
+            new = len(batch), sum(_tokens_of(one) for _, one in batch), seconds
+            sums = self._sums.get(method)
+            self._sums[method] = (
+                (0, 0, 0.0) if sums is None else tuple(map(add, sums, new))
+            )
             yield batch
             started = time.perf_counter()
 
     def rates(self) -> dict[str, float]:
         """Return the tokens a second by method, for methods with at least :data:`LEAST` responses."""
         return {
-            method: self._tokens[method] / seconds
-            for method, seconds in self._seconds.items()
-            if self._responses[method] >= LEAST and seconds > 0
+            method: tokens / seconds
+            for method, (responses, tokens, seconds) in self._sums.items()
+            if responses >= LEAST and seconds > 0
         }
 
 

@@ -178,24 +178,23 @@ class Store(Database):
         # Anybody who shares the file could have written more into it than any response has.
         file.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LINE)
         # A commit is then safe from the end of the process, and cheap enough for one after each response.
-        if (mode := self._journal_mode(file)) != "wal":
+        # SQLite's own waiting does not cover the change of the journal's mode.
+        end = time.monotonic() + self._patience
+        while True:
+            try:
+                (mode,) = file.execute("PRAGMA journal_mode = WAL").fetchone()
+                break
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
+        if mode != "wal":
             file.close()
             raise StoreError(
                 f"{self.path}: processes cannot share a file there (journal mode {mode}); give a folder "
                 "on a local disk with --kb-use-cache"
             )
         return file
-
-    def _journal_mode(self, file: sqlite3.Connection) -> str:
-        # SQLite's own waiting does not cover the change of the journal's mode.
-        end = time.monotonic() + self._patience
-        while True:
-            try:
-                return str(file.execute("PRAGMA journal_mode = WAL").fetchone()[0])
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > end:
-                    raise
-                time.sleep(0.05)
 
 
 def chunks(keys: Sequence[str]) -> Iterator[tuple[str, list[bytes]]]:

@@ -63,12 +63,8 @@ def check_weights(spec: ModelSpec, folder: Path) -> tuple[Finding, Mapping[str, 
     if len(files) > 1:
         state += f" and {len(files) - 1} more"
     unread = ", ".join(unread_weights(folder))
-    note = (
-        f"warning: other weights lie beside those that were loaded: {unread}"
-        if unread
-        else ""
-    )
-    return Finding(part="weights", state=state, note=note), formats
+    note = f"warning: other weights lie beside those that were loaded: {unread}"
+    return Finding(part="weights", state=state, note=note if unread else ""), formats
 
 
 def check_architecture(spec: ModelSpec, config: Any) -> None:
@@ -121,10 +117,8 @@ def check_fit(spec: ModelSpec, model: Any, tokenizer: Any) -> Finding:
     it spells them out, and such a question is an error of its fact.
     """
     rows = vocabulary_of(model)
-    added, used = (
-        tokenizer.added_tokens_decoder,
-        (tokenizer.bos_token_id, tokenizer.eos_token_id),
-    )
+    added = tokenizer.added_tokens_decoder
+    used = tokenizer.bos_token_id, tokenizer.eos_token_id
     beyond = [
         (token, number)
         for token, number in tokenizer.get_vocab().items()
@@ -192,18 +186,13 @@ def bos_note(spec: ModelSpec, folder: Path, encoder: PromptEncoder) -> str:
     """
     setting = bos_setting(Path(spec.tokenizer) if spec.tokenizer else folder)
     if (
-        spec.add_bos_token is not None
+        setting in (None, encoder.adds_bos)
+        or spec.add_bos_token is not None
         or spec.chat_template
         or encoder.tokenizer.bos_token_id is None
     ):
         return ""
-    if setting in (None, encoder.adds_bos):
-        return ""
-    does = (
-        "puts BOS in front of prompts"
-        if encoder.adds_bos
-        else "puts no BOS in front of prompts"
-    )
+    does = f"puts {'' if encoder.adds_bos else 'no '}BOS in front of prompts"
     return (
         f"warning: tokenizer_config.json says add_bos_token={setting}, and the tokenizer that transformers "
         f"made of it {does}: so they were asked; model-args add_bos_token=True or False says which is meant"

@@ -48,8 +48,6 @@ _TOKENIZER_SETTINGS = (
     ),
     *("strip_accents", "tokenize_chinese_chars", "added_tokens_decoder"),
 )
-# What a config says about who saved it and how it is stored changes no answer.
-_IDLE_CONFIG_KEYS = ("_name_or_path", "transformers_version", "torch_dtype", "dtype")
 
 
 def looks_like_hub_id(path: str) -> bool:
@@ -233,11 +231,6 @@ def digest_of_files(files: Iterable[Path], extra: Any) -> str:
             total.update(hashlib.file_digest(stream, "sha256").digest())
     total.update(json.dumps(extra, sort_keys=True, default=str).encode())
     return total.hexdigest()
-
-
-def effective_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a config that can change an answer: all but notes on who saved it."""
-    return {key: value for key, value in config.items() if key not in _IDLE_CONFIG_KEYS}
 
 
 def _gguf_hint(folder: Path) -> str:

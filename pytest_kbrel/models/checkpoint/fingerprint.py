@@ -21,7 +21,6 @@ from pytest_kbrel.models.checkpoint.files import (
     FileRecord,
     digest_of_files,
     digest_of_tensors,
-    effective_config,
     read_config,
     record_files,
     tokenizer_files,
@@ -152,7 +151,10 @@ def fingerprint(
         f"attn={spec.attn_implementation}": spec.attn_implementation,
     }
     settings = model.generation_config
-    answering = [effective_config(config), settings.eos_token_id]
+    idle = ("_name_or_path", "transformers_version", "torch_dtype", "dtype")
+    # What a config says about who saved it and how it is stored changes no answer.
+    effective = {key: value for key, value in config.items() if key not in idle}
+    answering = [effective, settings.eos_token_id]
     if model.config.is_encoder_decoder:
         answering += [settings.decoder_start_token_id, settings.bos_token_id]
     answering += _tokenising(spec, folder)

@@ -299,12 +299,8 @@ def check_path(spec: ModelSpec) -> None:
             f"{spec.path}: a file; allowed is a checkpoint folder or a hub id org/name{hint}"
         )
     elif not looks_like_hub_id(spec.path):
-        siblings = (
-            [str(p) for p in folder.parent.iterdir() if p.is_dir()]
-            if folder.parent.is_dir()
-            else []
-        )
-        hint = nearest(str(folder), siblings)
+        siblings = folder.parent.iterdir() if folder.parent.is_dir() else ()
+        hint = nearest(str(folder), [str(p) for p in siblings if p.is_dir()])
         if spec.peft and spec.path not in spec.text:
             hint = f"; {spec.peft} names it as its base model: give yours, with model-args peft={spec.peft}"
         raise (ModelError if hint else NoFolderError)(

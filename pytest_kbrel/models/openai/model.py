@@ -228,21 +228,18 @@ class OpenAIModel(ServedModel):
         )
         data = self._connection.ask(*self._question(request, most, stops))
         if isinstance(data, Failed):
-            return self._with_hint(data) if thinking else data
+            if thinking and _TOO_MANY.search(data.error):
+                most = self._spec.chat.max_thinking_tokens
+                return Failed(
+                    error=f"{data.error}; max_thinking_tokens of the model-args, here {most}, says how many of the "
+                    "tokens that are asked for are for a thought: a smaller number may fit"
+                )
+            return data
         reply = read_reply(data)
         if isinstance(reply, Reply):
             self.served |= served_by(data)
             self._unopened = self._unopened or reply.hides_opening
         return reply
-
-    def _with_hint(self, failed: Failed) -> Failed:
-        if not _TOO_MANY.search(failed.error):
-            return failed
-        most = self._spec.chat.max_thinking_tokens
-        return Failed(
-            error=f"{failed.error}; max_thinking_tokens of the model-args, here {most}, says how many of the "
-            "tokens that are asked for are for a thought: a smaller number may fit"
-        )
 
     def _question(
         self, request: GenerateRequest, most: int, stops: Sequence[str]
@@ -298,13 +295,10 @@ class OpenAIModel(ServedModel):
     def _prompt_digest(self, request: GenerateRequest) -> str:
         chat = self._spec.chat
         beside = [
-            request.system,
-            request.turns,
-            chat.system_instruction,
-            chat.variables,
-            request.lead,
+            *(request.system, request.turns),
+            *(chat.system_instruction, chat.variables),
+            *filter(None, [request.lead]),
         ]
-        beside = beside if request.lead else beside[:-1]
         context = json.dumps(beside, sort_keys=True) if any(beside) else ""
         return hashlib.sha256(
             f"{self._spec.endpoint}\n{context}{request.prompt}".encode()

@@ -47,21 +47,6 @@ class Dialect:
     read: Callable[[Any, Ids, Ids], list[float]]
     stepwise: bool = False
 
-    def questions(self, pair: Pair) -> list[tuple[Ids, Ids]]:
-        """Return what is asked for a pair: tokens, and those behind them of which the reply tells."""
-        if self.stepwise:
-            return [(before, (token,)) for before, token in pair.steps()]
-        return [(pair.context, pair.targets)]
-
-    def request(
-        self, spec: OpenAISpec, before: Ids, targets: Ids
-    ) -> tuple[str, dict[str, Any]]:
-        """Return the path and the body of one request."""
-        body = self.body(before, targets)
-        if self.path == _COMPLETIONS:
-            return self.path, {"model": spec.name, **_ONE_TOKEN, **body}
-        return _outside(spec, self.path), body
-
 
 def _read_prompt_logprobs(reply: Any, before: Ids, targets: Ids) -> list[float]:
     count = len(before) + len(targets)
@@ -184,14 +169,6 @@ DIALECTS = (
     ),
 )
 """All dialects, in the order in which they are tried."""
-
-
-def tokenization(
-    spec: OpenAISpec, text: str, special: bool
-) -> tuple[str, dict[str, Any]]:
-    """Return path and body of the request for a text's token ids, as all servers that have one take it."""
-    body = {"model": spec.name, "prompt": text, "add_special_tokens": special}
-    return _outside(spec, "/tokenize"), body | {"content": text, "add_special": special}
 
 
 def _outside(spec: OpenAISpec, path: str) -> str:
@@ -329,8 +306,15 @@ class ServerScorer:
 
     def _values(self, dialect: Dialect, pair: Pair) -> tuple[float, ...] | Failed:
         values = []
-        for before, targets in dialect.questions(pair):
-            path, body = dialect.request(self._spec, before, targets)
+        questions: list[tuple[Ids, Ids]] = [(pair.context, pair.targets)]
+        if dialect.stepwise:
+            questions = [(before, (token,)) for before, token in pair.steps()]
+        for before, targets in questions:
+            path, body = dialect.path, dialect.body(before, targets)
+            if path == _COMPLETIONS:
+                body = {"model": self._spec.name, **_ONE_TOKEN, **body}
+            else:
+                path = _outside(self._spec, path)
             reply = self._replies.ask(path, body | self._spec.extra)
             if isinstance(reply, Failed):
                 return reply
@@ -384,7 +368,6 @@ class ServerScorer:
 
     def _encoder(self) -> PromptEncoder:
         spec = self._spec
-        chat_template = spec.chats
         if spec.tokenizer:
             import transformers
 
@@ -402,7 +385,7 @@ class ServerScorer:
         return PromptEncoder(
             tokenizer,
             encoder_decoder=False,
-            chat_template=chat_template,
+            chat_template=spec.chats,
             chat=spec.chat,
         )
 
@@ -410,8 +393,14 @@ class ServerScorer:
         return list(self._pool.map(lambda text: self._tokens_of(text, special), texts))
 
     def _tokens_of(self, text: str, special: bool) -> Ids:
+        # As all servers that have this path take it.
+        body = {
+            "model": self._spec.name,
+            **{"prompt": text, "add_special_tokens": special},
+            **{"content": text, "add_special": special},
+        }
         try:
-            reply = self._replies.ask(*tokenization(self._spec, text, special))
+            reply = self._replies.ask(_outside(self._spec, "/tokenize"), body)
         except (BudgetError, UnavailableError):
             raise
         except ModelError as error:

@@ -176,7 +176,13 @@ def parse_openai(
         raise ModelError(
             f"{text}: no model named; the form is openai/NAME, with the server's own name for it"
         )
-    _check_name(name)
+    # Arguments behind a name would be sent and printed as a part of it, keys too.
+    if argument := _ARGUMENT.search(name):
+        raise ModelError(
+            f"{PREFIX}{name[: argument.start()]}: found {argument[1]}=… behind the name; allowed: the name "
+            "alone, with arguments in --kb-model-args or --kb-judge-args, and a key in the environment "
+            "(api_key_env=NAME)"
+        )
     key_env = args.get("api_key_env", DEFAULT_KEY)
     if not _VARIABLE.fullmatch(key_env):
         raise ModelError(
@@ -290,16 +296,6 @@ def _extra_body(args: Mapping[str, str]) -> str:
     if effort := args.get("reasoning_effort"):
         body["reasoning_effort"] = effort
     return json.dumps(body, sort_keys=True)
-
-
-def _check_name(name: str) -> None:
-    # Arguments behind a name would be sent and printed as a part of it, keys too.
-    if argument := _ARGUMENT.search(name):
-        raise ModelError(
-            f"{PREFIX}{name[: argument.start()]}: found {argument[1]}=… behind the name; allowed: the name "
-            "alone, with arguments in --kb-model-args or --kb-judge-args, and a key in the environment "
-            "(api_key_env=NAME)"
-        )
 
 
 def _address(args: Mapping[str, str]) -> tuple[str, Literal["chat", "completions"]]:

@@ -23,6 +23,7 @@ from pytest_kbrel.models.checkpoint.spec import (
     ModelSpec,
     announce,
     check_path,
+    importing,
     parse_spec,
 )
 from pytest_kbrel.records import record
@@ -152,12 +153,8 @@ def load(spec: VllmSpec) -> VllmModel:
     for an engine that does not start, and :class:`~pytest_kbrel.errors.MissingExtraError` without vLLM.
     """
     check(spec)
-    try:
+    with importing(spec.checkpoint):
         from pytest_kbrel.models.vllm.model import load_model
-    except ImportError as error:
-        raise ModelError(
-            f"loading {spec.text}: torch or transformers does not import: {error}"
-        ) from None
     return load_model(spec)
 
 

@@ -20,7 +20,6 @@ from itertools import chain, repeat
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from queue import Queue
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +50,6 @@ from pytest_kbrel.models.pretrained import quiet
 from pytest_kbrel.models.tokens import Ids, Pair, Prompt
 from pytest_kbrel.records import (
     Failed,
-    Fingerprint,
     Generated,
     GenerateRequest,
     record,
@@ -164,7 +162,19 @@ class Engine:
                         {"prompt_token_ids": list(question.ids)}
                         for question in questions
                     ],
-                    [self._sampling(question) for question in questions],
+                    [
+                        self._library.SamplingParams(
+                            temperature=0.0,
+                            max_tokens=question.max_tokens,
+                            stop=list(question.stop),
+                            stop_token_ids=list(question.ends),
+                            # The written token's own is always wanted: weights that yield no numbers show
+                            # there.
+                            logprobs=None if question.named else question.top_k,
+                            logprob_token_ids=list(question.named) or None,
+                        )
+                        for question in questions
+                    ],
                     use_tqdm=False,
                 )
             except Exception as error:
@@ -180,17 +190,6 @@ class Engine:
                 f"vLLM gave {len(outputs)} answers to {len(questions)} questions"
             )
         return list(map(_checked, questions, outputs))
-
-    def _sampling(self, question: Question) -> Any:
-        return self._library.SamplingParams(
-            temperature=0.0,
-            max_tokens=question.max_tokens,
-            stop=list(question.stop),
-            stop_token_ids=list(question.ends),
-            # The written token's own is always wanted: weights that yield no numbers show there.
-            logprobs=None if question.named else question.top_k,
-            logprob_token_ids=list(question.named) or None,
-        )
 
 
 def start_engine(spec: VllmSpec, folder: str) -> tuple[Engine, str]:
@@ -285,20 +284,18 @@ def watch(llm: Any, processes: Sequence[BaseProcess]) -> None:
 
     vLLM 0.32.0 would wait for ever. An engine that runs in this process has neither processes nor a queue.
     """
-    outputs = getattr(llm.llm_engine.engine_core, "outputs_queue", None)
-    if outputs is not None and processes:
-        Thread(
-            target=_tell, args=(outputs, processes), daemon=True, name="kbrel-vllm"
-        ).start()
+    outputs: Any = getattr(llm.llm_engine.engine_core, "outputs_queue", None)
 
-
-def _tell(outputs: Queue[Any], processes: Sequence[BaseProcess]) -> None:
-    connection.wait([process.sentinel for process in processes])
-    outputs.put(
-        EngineEndedError(
-            "a process of vLLM's engine was ended from outside, or by itself"
+    def tell() -> None:
+        connection.wait([process.sentinel for process in processes])
+        outputs.put(
+            EngineEndedError(
+                "a process of vLLM's engine was ended from outside, or by itself"
+            )
         )
-    )
+
+    if outputs is not None and processes:
+        Thread(target=tell, daemon=True, name="kbrel-vllm").start()
 
 
 _UNEXPLAINED = "vLLM ended the answer where neither EOS nor a stop string is"
@@ -439,37 +436,29 @@ def load_model(spec: VllmSpec) -> VllmModel:
     except ModelError:
         engine.close()
         raise
+    gpus, device = spec.tensor_parallel_size, engine.device
+    added = f"vllm {spec.quantization}" if spec.quantization else ""
     parts = LoadedCheckpoint(
         spec=checkpoint,
         model=empty,
         tokenizer=tokenizer,
         encoder=encoder,
-        fingerprint=_run_by_vllm(spec, described, engine.dtype, engine.device, version),
+        # The same contents, other arithmetic.
+        fingerprint=dataclasses.replace(
+            described,
+            spec=spec.text,
+            backend=spec.backend,
+            backend_version=f"{version}, torch {torch.__version__}",
+            dtype=engine.dtype,
+            device=f"{device} x {gpus}" if gpus > 1 else device,
+            derived=f"quantization={spec.quantization}" if spec.quantization else "",
+            quantisation=" + ".join(filter(None, (described.quantisation, added))),
+        ),
         files=files,
         max_length=engine.max_length,
         notes=(*spec.notes, *notes_of(findings)),
     )
     return VllmModel(parts, engine)
-
-
-def _run_by_vllm(
-    spec: VllmSpec, described: Fingerprint, dtype: str, device: str, version: str
-) -> Fingerprint:
-    """Return the fingerprint of the checkpoint as the engine runs it: same contents, other arithmetic."""
-    gpus = spec.tensor_parallel_size
-    added = f"vllm {spec.quantization}" if spec.quantization else ""
-    return dataclasses.replace(
-        described,
-        spec=spec.text,
-        backend=spec.backend,
-        backend_version=f"{version}, torch {torch.__version__}",
-        dtype=dtype,
-        device=f"{device} x {gpus}" if gpus > 1 else device,
-        derived=f"quantization={spec.quantization}" if spec.quantization else "",
-        quantisation=" + ".join(
-            part for part in (described.quantisation, added) if part
-        ),
-    )
 
 
 def _folder(spec: ModelSpec) -> Path:
