@@ -91,10 +91,7 @@ _CHECKS = {
         lambda item: isinstance(item, list),
         'a list such as [{"object": "kuna", "valid_until": "2022-12-31"}]',
     ),
-    "language": (
-        _texts(f"({LANGUAGE_TAG})?"),
-        "a language tag such as de or pt-BR",
-    ),
+    "language": (_texts(f"({LANGUAGE_TAG})?"), "a language tag such as de or pt-BR"),
     "role": (("", *ROLES).__contains__, f"one of {', '.join(ROLES)}"),
     "old": (_is_line, _LINE),
     "needs": (_is_needs, "a list of [question, [answers]]"),

@@ -271,7 +271,17 @@ def build_question_set(
             )
             answers = {(n, subject): texts for n, subject, texts in selected.fetchall()}
     if not drawn:
-        raise SuiteError(_nothing(manifest), dump.path)
+        skipped = [f"{n} {reason}" for reason, n in manifest.skipped.items() if n]
+        poorest = [
+            f"{of.relation} has {', '.join(f'{n} {b}' for n, b in zip(of.fit, BUCKETS, strict=True))}"
+            for of in manifest.templates[:3]
+        ]
+        raise SuiteError(
+            f"no question: of {manifest.rows} rows found {', '.join(skipped) or 'none skipped'}; "
+            f"fit questions: {'; '.join(poorest)}; allowed: a template with questions in all three buckets "
+            "(one entity with over a third of all popularity leaves the head empty)",
+            dump.path,
+        )
     asked = list(zip(templates, manifest.templates, strict=True))
     for template, count in asked:
         # A template without a name under 'from' may be for other dumps as well.
@@ -356,21 +366,6 @@ def _connected(
             line = int(number[1]) if number else None
             told = "; ".join(f"{of.strip():.160}" for of in text.splitlines() if of)
             raise SuiteError(f"DuckDB says: {told}", dump.path, line) from None
-
-
-def _nothing(manifest: Manifest) -> str:
-    skipped = [
-        f"{count} {reason}" for reason, count in manifest.skipped.items() if count
-    ]
-    poorest = [
-        f"{of.relation} has {', '.join(f'{n} {b}' for n, b in zip(of.fit, BUCKETS, strict=True))}"
-        for of in manifest.templates[:3]
-    ]
-    return (
-        f"no question: of {manifest.rows} rows found {', '.join(skipped) or 'none skipped'}; "
-        f"fit questions: {'; '.join(poorest)}; allowed: a template with questions in all three buckets "
-        "(one entity with over a third of all popularity leaves the head empty)"
-    )
 
 
 def _types_of(connection: duckdb.DuckDBPyConnection, dump: Dump) -> dict[str, str]:

@@ -69,18 +69,14 @@ def buckets(popularity: Sequence[float]) -> tuple[Bucket, ...]:
     The sums are exact, so the answer depends on no order of addition.
     """
     counted = sorted(Counter(popularity).items())
-    sums = list(itertools.accumulate(_units(value) * n for value, n in counted))
+    # Each as a multiple of the least float above 0, for sums that are exact.
+    ratios = ((n, *value.as_integer_ratio()) for value, n in counted)
+    sums = list(itertools.accumulate(n * up * (_ONE // down) for n, up, down in ratios))
     lines = (bisect.bisect_left(sums, -(-part * sums[-1] // 3)) for part in (1, 2))
     tail, torso = (counted[at][0] for at in lines) if counted else (0.0, 0.0)
     return tuple(
         "tail" if v <= tail else "torso" if v <= torso else "head" for v in popularity
     )
-
-
-def _units(value: float) -> int:
-    """Return a float as a multiple of the least one, for sums that are exact."""
-    numerator, denominator = value.as_integer_ratio()
-    return numerator * (_ONE // denominator)
 
 
 def fact_buckets(

@@ -20,10 +20,7 @@ _MOST_ATTEMPTS = 1000
 
 
 # The first edition of an event that is asked about and the years between two; other events are yearly.
-_EVENTS = {
-    "Summer Olympics": (2028, 4),
-    "World Cup": (2030, 4),
-}
+_EVENTS = {"Summer Olympics": (2028, 4), "World Cup": (2030, 4)}
 # Opening days that are fixed.
 _SCHEDULED = {
     ("Summer Olympics", 2028): "2028-07-14",
@@ -199,10 +196,7 @@ def invent_name(
     if about == "place":
         return rng.choice(_PLACE_SORTS) + _coin("place", rng, training)
     if about == "work":
-        start, middle = (
-            rng.choice(_NAMES["work starts"]),
-            rng.choice(_NAMES["work ends"]),
-        )
+        start, middle = (rng.choice(_NAMES[f"work {of}"]) for of in ("starts", "ends"))
         return f"The {start} {middle} {_coin('place', rng, training)}"
     number = rng.randrange(1, 500) * 2 + training
     return f"{rng.choice(_NAMES['product starts'])} {number}"

@@ -55,11 +55,7 @@ def average(nccr: Array, iur: Array) -> Array:
 
 
 _C_WRONG = quotient(
-    "c_wrong",
-    "consistency_wrong",
-    "wrong",
-    undefined="no wrong answer",
-    vacuous=True,
+    "c_wrong", "consistency_wrong", "wrong", undefined="no wrong answer", vacuous=True
 )
 
 # The three kinds of uninformative answers (section 3.3), shares of all answers as in Figure 11.
@@ -105,10 +101,7 @@ _KNOWN = (
     rate("unparsable"),
     rate("outdated"),
     quotient(
-        "c_correct",
-        "consistency_correct",
-        "correct",
-        undefined="no correct answer",
+        "c_correct", "consistency_correct", "correct", undefined="no correct answer"
     ),
     _C_WRONG,
     mean("ccr", "consistency_correct"),

@@ -246,8 +246,7 @@ class Difference:
     def p_of(self, allowed: float) -> float | None:
         """Return the one-sided p-value of "worse by at most ``allowed``": the largest of all tests."""
         return max(
-            (p for test in self.tests if (p := test(allowed)) is not None),
-            default=None,
+            (p for test in self.tests if (p := test(allowed)) is not None), default=None
         )
 
 

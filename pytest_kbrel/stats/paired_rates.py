@@ -73,12 +73,8 @@ def trinomial_mid_p(n: int, lost: int, gained: int, allowed: float) -> float:
     """
     if allowed <= 0:
         return mcnemar(lost, gained)
-    return (
-        sum(
-            _tails(n, lost - gained, allowed, _likeliest_gain(n, lost, gained, allowed))
-        )
-        / 2
-    )
+    gain = _likeliest_gain(n, lost, gained, allowed)
+    return sum(_tails(n, lost - gained, allowed, gain)) / 2
 
 
 def _tails(n: int, surplus: int, drop: float, gain: float) -> tuple[float, float]:

@@ -7,12 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_kbrel.catalogue.metrics import CHANGE_METRICS, SLICE_METRICS
-from pytest_kbrel.catalogue.probes import (
-    PROBES,
-    Slicing,
-    reliability_slice,
-    slice_name,
-)
+from pytest_kbrel.catalogue.probes import PROBES, Slicing, reliability_slice, slice_name
 from pytest_kbrel.errors import SuiteError
 from pytest_kbrel.facts.distractors import (
     Alike,
@@ -47,7 +42,6 @@ from pytest_kbrel.suites.dataset import (
     controls_of,
     example_repository,
     reliability_groups,
-    sample_of_slice,
 )
 from pytest_kbrel.suites.edits import role_groups
 from pytest_kbrel.suites.gates import merged_gates
@@ -102,10 +96,14 @@ def probe_cases(
             raise part.node.error(
                 f"empty slice {part.name!r}: found {fault}; allowed: {allowed}"
             )
-    sampled = {
-        part.name: sample_of_slice(written, part, groups[part.name], world)
-        for part in chosen
-    }
+    sampled = {}
+    for part in chosen:
+        # A probe's general limit is for known facts.
+        limit, is_unseen = part.limit, written.probe.kind(part.name) == "unseen"
+        if limit is None and not is_unseen:
+            limit = written.limit
+        cluster = part.cluster or written.cluster
+        sampled[part.name] = sample(groups[part.name], limit, world.seed, cluster)
     return tuple(
         _case(written, part, groups[part.name], sampled, world, shared)
         for part in chosen
@@ -168,7 +166,12 @@ def _case(
         wordings = _wordings(written, part, settings, world, facts)
         settings = dataclasses.replace(settings, wordings=wordings)
         if settings.instructions == "translated":
-            spoken = _language(part, facts)
+            spoken, *others = sorted({base_language(fact.language) for fact in facts})
+            if others:
+                raise part.node.error(
+                    f"slice {part.name!r}: 'instructions: translated' needs facts in one language, found: "
+                    f"{', '.join([spoken, *others])}; allowed: slices by language, or no translation"
+                )
             settings = dataclasses.replace(settings, instructions=spoken)
     shots: tuple[tuple[str, tuple[Shot, ...]], ...] = ()
     if getattr(settings, "prompt", "") == "in-domain":
@@ -213,17 +216,6 @@ def _case(
     )
 
 
-def _language(part: WrittenSlice, facts: Sequence[Fact]) -> str:
-    """Return the language of a slice; ``SuiteError`` where it has several."""
-    first, *others = sorted({base_language(fact.language) for fact in facts})
-    if others:
-        raise part.node.error(
-            f"slice {part.name!r}: 'instructions: translated' needs facts in one language, found: "
-            f"{', '.join([first, *others])}; allowed: slices by language, or no translation"
-        )
-    return first
-
-
 def _wordings(
     written: WrittenProbe,
     part: WrittenSlice,
@@ -246,9 +238,7 @@ def _wordings(
 
 
 def _notes(
-    count: int,
-    alike: Alike,
-    shots: tuple[tuple[str, tuple[Shot, ...]], ...],
+    count: int, alike: Alike, shots: tuple[tuple[str, tuple[Shot, ...]], ...]
 ) -> tuple[str, ...]:
     """Return notes on facts of a case that are not asked as the others are."""
     of_all, notes = f"of {count} facts", []
@@ -278,10 +268,7 @@ def _proxies(written: WrittenProbe, relations: Sequence[Relation]) -> tuple[str,
 
 
 def _contexts(
-    written: WrittenProbe,
-    part: WrittenSlice,
-    group: tuple[Fact, ...],
-    world: World,
+    written: WrittenProbe, part: WrittenSlice, group: tuple[Fact, ...], world: World
 ) -> int:
     """Return the number of wrong contexts that every fact of the relation can have."""
     settings = from_wire(MonitorSettings, written.settings)

@@ -27,7 +27,7 @@ from pytest_kbrel.facts.distractors import is_spelt
 from pytest_kbrel.facts.files import read_relations, read_shots
 from pytest_kbrel.facts.located import unknown
 from pytest_kbrel.facts.readers import Relations, facts_of
-from pytest_kbrel.facts.sampling import fact_buckets, rank, sample
+from pytest_kbrel.facts.sampling import fact_buckets, rank
 from pytest_kbrel.facts.unseen import make_unseen, unseen_examples, with_options
 from pytest_kbrel.records import (
     BUCKETS,
@@ -214,10 +214,7 @@ def _of_predicates(facts: Sequence[Fact], world: World) -> dict[str, float]:
 
 
 def _top_tenth(
-    head: Sequence[Fact],
-    by: str,
-    of_relation: Mapping[str, float],
-    world: World,
+    head: Sequence[Fact], by: str, of_relation: Mapping[str, float], world: World
 ) -> list[Fact]:
     """Return the most popular tenth of the head's questions (Table 5), in the order of the file.
 
@@ -288,16 +285,6 @@ def reliability_groups(
     return {name: tuple(facts) for name, facts in groups.items()}
 
 
-def sample_of_slice(
-    written: WrittenProbe, part: WrittenSlice, group: Sequence[Fact], world: World
-) -> tuple[Fact, ...]:
-    """Return the facts of a slice under the suite's own limit; a probe's general one is for known facts."""
-    limit = part.limit
-    if limit is None and written.probe.kind(part.name) != "unseen":
-        limit = written.limit
-    return sample(group, limit, world.seed, part.cluster or written.cluster)
-
-
 def known_facts(written: WrittenProbe, world: World) -> tuple[Fact, ...]:
     """Return the facts of the relations the file chooses, by default all."""
     if written.relations is None:
@@ -339,10 +326,7 @@ def _group(fact: Fact, slice_by: str, world: World) -> str:
 
 
 def controls_of(
-    facts: Sequence[Fact],
-    pool: Sequence[Fact] | None,
-    world: World,
-    part: WrittenSlice,
+    facts: Sequence[Fact], pool: Sequence[Fact] | None, world: World, part: WrittenSlice
 ) -> tuple[Control, ...]:
     """Return one control for each of ``facts``; other subjects come from ``pool``, whatever its order.
 

@@ -37,23 +37,13 @@ _RELATIVE = {
     for name in (rule.name, *rule.synonyms)
 }
 # A rise is a drop in quality only where lower is better, and the other way round.
-WORSE_WHEN = {
-    "max_rise": "lower",
-    "max_increase": "lower",
-    "max_decrease": "higher",
-}
+WORSE_WHEN = {"max_rise": "lower", "max_increase": "lower", "max_decrease": "higher"}
 # promptfoo, deepeval and MLflow: the worst value that is still good.
 DIRECTED = "threshold"
 # MLflow: how much better, in the metric's own direction, the candidate must at least be.
 ABSOLUTE_CHANGE = "min_absolute_change"
 RELATIVE_CHANGE = "min_relative_change"
-SYNONYMS = (
-    *SAME,
-    *WORSE_WHEN,
-    DIRECTED,
-    ABSOLUTE_CHANGE,
-    RELATIVE_CHANGE,
-)
+SYNONYMS = (*SAME, *WORSE_WHEN, DIRECTED, ABSOLUTE_CHANGE, RELATIVE_CHANGE)
 
 
 def _texts(table: str) -> dict[str, str]:
@@ -201,11 +191,7 @@ def _two_sided(entry: Node, key: str, rule: GateRule, metric: Metric) -> Gate:
             "once it is sure must be less than what can no longer pass"
         )
     return Gate(
-        metric=metric.name,
-        rule=rule.name,
-        bound=within,
-        line=entry.line,
-        beyond=beyond,
+        metric=metric.name, rule=rule.name, bound=within, line=entry.line, beyond=beyond
     )
 
 

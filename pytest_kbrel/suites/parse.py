@@ -14,11 +14,7 @@ from typing import Any
 from pytest_kbrel.bounds import COUNT, LIMIT, SEED, SHARE, UNSEEN
 from pytest_kbrel.bounds import SHOTS as SHOT_BOUNDS
 from pytest_kbrel.catalogue.metrics import OVERALL_METRICS, SLICE_METRICS, Metric
-from pytest_kbrel.catalogue.probes import (
-    PROBES,
-    Probe,
-    Setting,
-)
+from pytest_kbrel.catalogue.probes import PROBES, Probe, Setting
 from pytest_kbrel.errors import SuiteError, nearest
 from pytest_kbrel.facts.located import Node, nearest_file, read_document, unknown
 from pytest_kbrel.facts.readers import FORMATS, Format, format_by_suffix
@@ -259,7 +255,10 @@ def _probe(probe: Probe, entry: Node, limits: Integrity) -> WrittenProbe:
             relations=_names,
             unseen=_unseen,
             shots=_shots,
-            also_as=_roundings,
+            also_as=lambda node, what: tuple(
+                item.choice(f"each of {what}", tuple(ROUNDINGS))
+                for item in _names(node, what)
+            ),
         ),
     )
 
@@ -334,12 +333,6 @@ def _names(node: Node, what: str) -> tuple[Node, ...]:
     return node.items(what)
 
 
-def _roundings(node: Node, what: str) -> tuple[str, ...]:
-    return tuple(
-        item.choice(f"each of {what}", tuple(ROUNDINGS)) for item in _names(node, what)
-    )
-
-
 def _slices(probe: Probe, node: Node, what: str) -> tuple[WrittenSlice, ...]:
     if not node.value or not isinstance(node.value, (tuple, dict)):
         allowed = "a list of names or a mapping of names, with at least one"
@@ -379,10 +372,7 @@ def _slice(probe: Probe, name: str, node: Node) -> WrittenSlice:
 
 def _unseen(node: Node, what: str) -> WrittenUnseen:
     keys = node.keys("unseen", UNSEEN_KEYS, required=UNSEEN_KEYS)
-    as_of, expires = (
-        keys["as_of"].date("as_of"),
-        keys["expires"].date("expires"),
-    )
+    as_of, expires = (keys["as_of"].date("as_of"), keys["expires"].date("expires"))
     if expires <= as_of:
         raise keys["expires"].error(
             f"expires must be later than as_of ({as_of}), found {expires}"

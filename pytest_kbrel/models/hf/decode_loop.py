@@ -259,9 +259,7 @@ class DecodeLoop:
 
 @torch.inference_mode()  # type: ignore[untyped-decorator,unused-ignore]
 def continue_encoded(
-    model: Any,
-    prompts: Sequence[Prompt],
-    endings: Endings,
+    model: Any, prompts: Sequence[Prompt], endings: Endings
 ) -> list[Generated | Failed]:
     """Continue prompts of any lengths by an encoder-decoder model, one answer each, greedily.
 

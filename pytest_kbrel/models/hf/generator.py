@@ -19,11 +19,7 @@ from pytest_kbrel.models.batching import (
 from pytest_kbrel.models.checkpoint.endings import Endings, vocabulary_of
 from pytest_kbrel.models.hf.decode_loop import BatchLimits, DecodeLoop, continue_encoded
 from pytest_kbrel.models.hf.lm_head import LOGITS_AT_ONCE
-from pytest_kbrel.models.hf.prefix_tree import (
-    Group,
-    TokenSequence,
-    group_by_prefix,
-)
+from pytest_kbrel.models.hf.prefix_tree import Group, TokenSequence, group_by_prefix
 from pytest_kbrel.models.hf.scorer import (
     ROW_LENGTH,
     feed_prefix,
@@ -124,9 +120,7 @@ class Generator:
             return trial.trouble or "some texts were not written"
         again = [
             Pair(
-                prompt=p.ids,
-                context=p.ids,
-                targets=tuple(step.token_id for step in of),
+                prompt=p.ids, context=p.ids, targets=tuple(step.token_id for step in of)
             )
             for p, of in zip(prompts, steps, strict=True)
         ]

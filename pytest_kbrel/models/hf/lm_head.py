@@ -122,9 +122,7 @@ def _rows_at_once(model: Any, hidden: torch.Tensor) -> int:
 
 
 def _run(
-    model: Any,
-    inputs: dict[str, Any],
-    change: Callable[[torch.Tensor], torch.Tensor],
+    model: Any, inputs: dict[str, Any], change: Callable[[torch.Tensor], torch.Tensor]
 ) -> tuple[torch.Tensor, list[torch.Tensor]]:
     """Return a model's logits where ``change`` replaced the input of its output layer, and that input.
 

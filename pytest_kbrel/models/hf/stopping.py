@@ -24,11 +24,7 @@ class RunningSequence:
     """One sequence under way, behind a prompt of ``length`` tokens."""
 
     def __init__(
-        self,
-        number: int,
-        request: GenerateRequest,
-        endings: Endings,
-        length: int = 0,
+        self, number: int, request: GenerateRequest, endings: Endings, length: int = 0
     ) -> None:
         self.number, self.request = number, request
         # The most tokens that are fed: the last one of a text never is.

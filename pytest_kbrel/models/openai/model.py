@@ -197,9 +197,11 @@ class OpenAIModel(ServedModel):
         if thinking or request.lead:
             return response
         ends_lines = any(stop.isspace() for stop in request.stop)
-        is_cut = response.finish == "length" or (
-            ends_lines and (not response.text or _is_sentence(response.text))
-        )
+        words, least = response.text.split(), _LONG
+        if response.text.endswith(_ENDS):
+            least = _SENTENCE
+        may_be_cut = ends_lines and (not words or len(words) >= least)
+        is_cut = response.finish == "length" or may_be_cut
         if reply.shows_thoughts or (is_first and is_cut and self._spec.chats):
             # The limit and the stop strings of an answer may have cut its thought.
             other = self._reply(request, thinking=True)
@@ -246,12 +248,7 @@ class OpenAIModel(ServedModel):
     ) -> tuple[str, dict[str, Any]]:
         """Return the path and the body that ask for at most so many tokens."""
         spec, chat = self._spec, self._spec.chat
-        body = {
-            "model": spec.name,
-            "temperature": 0,
-            "max_tokens": most,
-            **spec.extra,
-        }
+        body = {"model": spec.name, "temperature": 0, "max_tokens": most, **spec.extra}
         if stops:
             body["stop"] = list(stops)
         if spec.seed is not None:
@@ -305,13 +302,7 @@ class OpenAIModel(ServedModel):
         ).hexdigest()[:16]
 
 
-def _is_sentence(text: str) -> bool:
-    return len(text.split()) >= (_SENTENCE if text.endswith(_ENDS) else _LONG)
-
-
-def _as_ready(
-    futures: Mapping[Future[A | Failed], int],
-) -> Batches[A]:
+def _as_ready(futures: Mapping[Future[A | Failed], int]) -> Batches[A]:
     failure = None
     try:
         for future in as_completed(futures):

@@ -383,10 +383,7 @@ class ServerScorer:
         else:
             tokenizer = ServerTokenizer(self._tokens)
         return PromptEncoder(
-            tokenizer,
-            encoder_decoder=False,
-            chat_template=spec.chats,
-            chat=spec.chat,
+            tokenizer, encoder_decoder=False, chat_template=spec.chats, chat=spec.chat
         )
 
     def _tokens(self, texts: Sequence[str], special: bool) -> list[Ids]:

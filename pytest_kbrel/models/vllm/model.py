@@ -48,12 +48,7 @@ from pytest_kbrel.models.checkpoint.model import CheckpointModel, LoadedCheckpoi
 from pytest_kbrel.models.checkpoint.spec import ModelSpec
 from pytest_kbrel.models.pretrained import quiet
 from pytest_kbrel.models.tokens import Ids, Pair, Prompt
-from pytest_kbrel.records import (
-    Failed,
-    Generated,
-    GenerateRequest,
-    record,
-)
+from pytest_kbrel.records import Failed, Generated, GenerateRequest, record
 
 if TYPE_CHECKING:
     from pytest_kbrel.models.vllm import VllmSpec
