@@ -193,9 +193,6 @@ def test_it_scores_nothing(rounds, tmp_path):
     rounds().ask(ASKED)
     spec = read_spec(f"answers/{tmp_path}")
     assert "no probabilities" in BACKENDS[spec.backend].unscorable(spec)
-    assert not BACKENDS[spec.backend].answer_probabilities(spec)
-    spec = read_spec(f"answers/{tmp_path}", "logprobs=True")
-    assert BACKENDS[spec.backend].answer_probabilities(spec)
     (result,) = AnswersModel(spec).score([ScoreRequest(prompt="a", continuation="b")])
     assert isinstance(result, Failed)
 
