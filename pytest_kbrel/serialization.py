@@ -41,7 +41,7 @@ def fields_of(record: Any) -> dict[str, Any]:
     """
     kind: Any = type(record)
     fields = dict(zip(_names_of(kind), _getter(kind)(record), strict=True))
-    for name, default in _sparse_fields(kind):
+    for name, default in _defaults(kind, sparse=True).items():
         if fields[name] == default:
             del fields[name]
     return fields
@@ -77,8 +77,8 @@ def dumps_compact(value: Any) -> str:
 
 def _non_default_fields(record: Any) -> dict[str, Any]:
     kind: Any = type(record)
-    fields = zip(_names_of(kind), _defaults(kind), _getter(kind)(record), strict=True)
-    return {name: value for name, default, value in fields if value is not default}
+    fields = zip(_getter(kind)(record), _defaults(kind).items(), strict=True)
+    return {name: value for value, (name, default) in fields if value is not default}
 
 
 _encode_compact = json.JSONEncoder(
@@ -104,16 +104,12 @@ def _names_of(kind: Any) -> tuple[str, ...]:
 
 
 @cache
-def _sparse_fields(kind: Any) -> tuple[tuple[str, Any], ...]:
+def _defaults(kind: Any, *, sparse: bool = False) -> dict[str, Any]:
+    """Return the defaults of all fields by name, or of the sparse ones."""
     fields = dataclasses.fields(kind)
-    return tuple(
-        (field.name, field.default) for field in fields if field.metadata.get("sparse")
-    )
-
-
-@cache
-def _defaults(kind: Any) -> tuple[Any, ...]:
-    return tuple(field.default for field in dataclasses.fields(kind))
+    return {
+        of.name: of.default for of in fields if not sparse or of.metadata.get("sparse")
+    }
 
 
 @cache

@@ -159,11 +159,8 @@ def _read_run(folder: Path, _: int) -> RecordedRun:
                 f"{path}: is shard {shard}; allowed: I/N with I from 1 to N, N {SHARDS}"
             )
     # Their responses are scored now.
-    model, base = (
-        None if of is None else replace(of, scoring_version=SCORING_VERSION)
-        for of in (run.model, run.base)
-    )
-    assert model is not None
+    model = replace(run.model, scoring_version=SCORING_VERSION)
+    base = run.base and replace(run.base, scoring_version=SCORING_VERSION)
     unended = {
         case.nodeid: " ".join(case.errors)
         for case in run.cases

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from pytest_kbrel.catalogue.probes import PROBES
@@ -66,13 +66,8 @@ def sampled(case: Case, count: int = SAMPLED) -> Case:
     if count < total:
         chosen = [(2 * at + 1) * total // (2 * count) for at in range(count)]
         case = part_of(case, [case.facts[at] for at in chosen])
-    return with_shots(case, _equally_alike)
-
-
-def _equally_alike(
-    questions: Sequence[str], examples: Sequence[str]
-) -> list[list[float]]:
-    return [[0.0] * len(examples) for _ in questions]
+    # All are equally alike.
+    return with_shots(case, lambda asked, shown: [[0.0] * len(shown)] * len(asked))
 
 
 def columns_of(case: Case) -> tuple[str, ...]:

@@ -103,7 +103,12 @@ def check_integrity(case: Case, table: Table, errors: Sequence[str]) -> Soundnes
         f"{n} of {count(asked, 'fact')} have an answer; allowed: at least {percent(limits.answered)}: see what "
         "is empty and what has no usable response",
     )
-    findings = [_errored(limits, asked, len(rows), errors)]
+    # A fact that is neither measured nor reported went missing on the way.
+    lost = asked - len(rows)
+    shown = "; ".join(errors[:_SHOWN]) or "nothing is known of them"
+    more = f"; and {lost - _SHOWN} more" if lost > _SHOWN and errors else ""
+    problem = f"{count(lost, 'fact')} without usable responses: {shown}{more}"
+    findings = [check_at_most(limits, "errored", lost, asked, problem)]
     if rows:
         findings += _of_answers(case, table)
         findings += below_random(case, rows)
@@ -190,17 +195,6 @@ def _never(rows: Sequence[Outcome]) -> Iterator[str]:
             f"values that are no number for {len(nans)} of {len(rows)} facts (first: {nans[0]}); "
             "allowed: none"
         )
-
-
-def _errored(
-    limits: Integrity, total: int, measured: int, errors: Sequence[str]
-) -> Finding:
-    # A fact that is neither measured nor reported went missing on the way.
-    lost = max(len(errors), total - measured)
-    shown = "; ".join(errors[:_SHOWN]) or "nothing is known of them"
-    more = f"; and {lost - _SHOWN} more" if lost > _SHOWN and errors else ""
-    problem = f"{count(lost, 'fact')} without usable responses: {shown}{more}"
-    return check_at_most(limits, "errored", lost, total, problem)
 
 
 def _of_answers(case: Case, table: Table) -> Iterator[Finding]:

@@ -23,7 +23,6 @@ class Termination:
         self.arrived = False
         self._held = False
         self._former: Any = None
-        self._watching = False
         self._process = 0
 
     def watch(self) -> None:
@@ -32,14 +31,14 @@ class Termination:
         Does nothing on Windows, outside the main thread, and where SIGTERM is ignored or its handler could
         not be restored.
         """
-        if self._watching or sys.platform == "win32":
+        if self._former is not None or sys.platform == "win32":
             return
         if threading.current_thread() is not threading.main_thread():
             return
         former = signal.getsignal(signal.SIGTERM)
         if former is None or former == signal.SIG_IGN:
             return
-        self._former, self._process, self._watching = former, os.getpid(), True
+        self._former, self._process = former, os.getpid()
         signal.signal(signal.SIGTERM, self._handle)
 
     def hold(self) -> None:
@@ -49,9 +48,9 @@ class Termination:
     def end(self) -> None:
         """Restore the former handler."""
         # A handler that replaced this one in the meantime stays.
-        if self._watching and signal.getsignal(signal.SIGTERM) == self._handle:
+        if signal.getsignal(signal.SIGTERM) == self._handle:
             signal.signal(signal.SIGTERM, self._former)
-        self._watching = False
+        self._former = None
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self._process:

@@ -224,7 +224,13 @@ class _Probe:
             float(asserts and verdict.label == name) for name in ("correct", "wrong")
         )
         picks = {lead: [*self._picks(fact, lead)] for lead, *_ in self._asked(fact)}
-        again = {lead: self._share_again(fact, of) for lead, of in picks.items()}
+        own = normalise(self._answer(fact))
+        # The share of the picks that are the model's own answer, 0 without any.
+        again = {
+            lead: sum(one is not None and normalise(one) == own for one in of)
+            / max(len(of), 1)
+            for lead, of in picks.items()
+        }
         control, shuffled, reply = self._control(fact), again.get("shuffled/", 0.0), ""
         if control.shuffled and fact.accepted:
             reply = self.answers.generated(fact.id, "shuffled/answer").text
@@ -257,8 +263,8 @@ class _Probe:
         # The options hold the answer, so their texts cannot be compared: what they are drawn from is.
         draws = (str(self.case.seed), *fact.negatives)
         digest = digest_of(self.case, fact, [response], draws)
-        own = [values[name] for name in self.columns]
-        return outcome_of(self.case, fact, response, verdict, own, digest)
+        row = [values[name] for name in self.columns]
+        return outcome_of(self.case, fact, response, verdict, row, digest)
 
     def _picks(self, fact: Fact, lead: str) -> Iterator[str | None]:
         """Yield the option that each reply to the multiple-choice questions picks; ``None`` for none."""
@@ -268,12 +274,6 @@ class _Probe:
                 reply = self.answers.generated(fact.id, role).text
                 at = chosen_option(reply, options, question)
                 yield None if at is None else options[at]
-
-    def _share_again(self, fact: Fact, picks: Sequence[str | None]) -> float:
-        """Return the share of the picks that are the model's own answer, 0 without any."""
-        answer = normalise(self._answer(fact))
-        again = sum(pick is not None and normalise(pick) == answer for pick in picks)
-        return again / len(picks) if picks else 0.0
 
 
 def _asserts(verdict: Judged | None) -> bool:

@@ -145,7 +145,10 @@ class CaseAsker:
 
         is_asked, looks, before = bool(parts), self.looks(case), set[str]()
         for look in looks:
-            asked = self._prefix(case, look)
+            asked = case
+            if look and look.asked < len(case.facts):
+                drawn = first_drawn(case.facts, look.asked, case.seed, case.cluster)
+                asked = replace(case, facts=drawn)
             if not is_asked:
                 new = [fact for fact in asked.facts if fact.id not in before]
                 parts += self._asked([part_of(case, new)])
@@ -402,10 +405,3 @@ class CaseAsker:
         return looks[
             : self.pool.recorded_looks(f"{case.suite}::{case.id}") or len(looks)
         ]
-
-    def _prefix(self, case: Case, look: Looks | None) -> Case:
-        if look is None or look.asked == len(case.facts):
-            return case
-        return replace(
-            case, facts=first_drawn(case.facts, look.asked, case.seed, case.cluster)
-        )

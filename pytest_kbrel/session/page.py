@@ -10,7 +10,7 @@ from pytest_kbrel.baselines import Baseline, read_baseline
 from pytest_kbrel.baselines.reading import published_names, read_published
 from pytest_kbrel.errors import BaselineError, KbrelError
 from pytest_kbrel.outputs import write_text
-from pytest_kbrel.records import PUBLISHED, Run, Table
+from pytest_kbrel.records import PUBLISHED, Run
 from pytest_kbrel.reports import OUTCOMES, PAGE, REPORT, RESPONSES
 from pytest_kbrel.reports.html.page import report_html
 from pytest_kbrel.reports.html.plots import Published
@@ -27,9 +27,14 @@ def page_of(run: Run, baseline: Baseline | None, folder: Path) -> str:
     measured = {
         value.name for case in run.cases if case.aggregate for value in case.metrics
     }
+    tables = {
+        case.nodeid: before.table
+        for case in run.cases
+        if baseline and not case.aggregate and (before := baseline.case(case))
+    }
     return report_html(
         run,
-        baseline=_tables_of(run, baseline),
+        baseline=tables,
         responses=folder / RESPONSES,
         published=_published_models() if measured & _PUBLISHED_FIGURES else {},
     )
@@ -77,16 +82,6 @@ def rebuild_page(folder: Path, rootdir: Path) -> tuple[Path, list[str]]:
         (folder / PAGE).unlink()
     write_text(folder / PAGE, page, force=True)
     return folder / PAGE, [f"left out: {one}" for one in left_out]
-
-
-def _tables_of(run: Run, baseline: Baseline | None) -> Mapping[str, Table]:
-    if baseline is None:
-        return {}
-    return {
-        case.nodeid: before.table
-        for case in run.cases
-        if not case.aggregate and (before := baseline.case(case))
-    }
 
 
 def _published_models() -> Published:

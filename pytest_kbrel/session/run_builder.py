@@ -35,6 +35,7 @@ from pytest_kbrel.records import (
     CaseKind,
     CaseResult,
     Fingerprint,
+    Judgement,
     Run,
     ShardedRun,
     Suite,
@@ -155,17 +156,20 @@ class SessionResults:
         """Yield items that never reported or passed without a measurement, each with the reason."""
         for nodeid in (*self.expected, *(self.dealt_again - self.expected.keys())):
             outcome = self.outcomes.get(nodeid)
-            why = ""
             if outcome is None:
-                why = "no report arrived for this item: it was expected and never ended"
+                yield (
+                    nodeid,
+                    "no report arrived for this item: it was expected and never ended",
+                )
             elif (
                 outcome in ("passed", "xfail")
                 and nodeid in self.expected
                 and nodeid not in self.cases
             ):
-                why = "this item ended without a measurement: nothing it says can be a pass"
-            if why:
-                yield nodeid, why
+                yield (
+                    nodeid,
+                    "this item ended without a measurement: nothing it says can be a pass",
+                )
 
     def took_part(self, nodeids: Iterable[str]) -> bool:
         """Return True if all these items were selected and the user skipped none."""
@@ -191,11 +195,25 @@ class SessionResults:
 
     def undecided(self, nodeid: str) -> CaseResult:
         """Return the case of an expected item, or of an aggregate, that has no result."""
-        if self.stopped and not (nodeid in self.begun or nodeid in self.outcomes):
-            return _undecided(nodeid, NOT_REACHED, begun=False)
+        verdict: Judgement = "fail" if nodeid in self.asserted else "invalid"
         how = "interrupted in this case" if self.stopped else "it never ended"
-        case = _undecided(nodeid, self.failures.get(nodeid) or how, begun=True)
-        return replace(case, verdict="fail") if nodeid in self.asserted else case
+        why = self.failures.get(nodeid) or how
+        if self.stopped and not (nodeid in self.begun or nodeid in self.outcomes):
+            verdict, why = "not run", NOT_REACHED
+        suite, _, case_id = nodeid.partition("::")
+        name, _, rest = case_id.partition("[")
+        # A Python test may have a probe's name.
+        probes = PROBES if in_suite(suite) else ()
+        probe: CaseKind = next((probe for probe in probes if probe == name), "test")
+        return CaseResult(
+            id=case_id,
+            suite=suite,
+            probe=probe,
+            slice=case_id if probe == "test" else rest.removesuffix("]"),
+            verdict=verdict,
+            n=0,
+            errors=(_last_line(why),),
+        )
 
     def skipped(self, nodeid: str) -> bool:
         """Return True if an item was skipped before it measured anything."""
@@ -398,23 +416,6 @@ def write_reports(run: Run, directory: Path, baseline: Baseline | None = None) -
     write_text(directory / PAGE, page_of(run, baseline, directory), force=True)
     write_text(directory / SUMMARY, summary_markdown(run), force=True)
     return run
-
-
-def _undecided(nodeid: str, why: str, *, begun: bool) -> CaseResult:
-    suite, _, case_id = nodeid.partition("::")
-    name, _, rest = case_id.partition("[")
-    # A Python test may have a probe's name.
-    probes = PROBES if in_suite(suite) else ()
-    probe: CaseKind = next((probe for probe in probes if probe == name), "test")
-    return CaseResult(
-        id=case_id,
-        suite=suite,
-        probe=probe,
-        slice=case_id if probe == "test" else rest.removesuffix("]"),
-        verdict="invalid" if begun else "not run",
-        n=0,
-        errors=(_last_line(why),),
-    )
 
 
 def _last_line(text: str) -> str:
