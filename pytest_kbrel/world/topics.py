@@ -93,7 +93,7 @@ def compounds(sources: Sources) -> Iterator[Record]:
 
 
 def sky(sources: Sources) -> Iterator[Record]:
-    """Yield named stars, and constellations."""
+    """Yield named stars."""
     names, stars, figures = (
         json.loads(sources.file(f"d3-celestial/data/{name}.json"))
         for name in ("starnames", "stars.6", "constellations")
@@ -103,17 +103,15 @@ def sky(sources: Sources) -> Iterator[Record]:
         for s in stars["features"]
     }
     of = {c["id"]: c["properties"] for c in figures["features"]}
-    for code, one in of.items():
-        # Of its two parts it has one abbreviation.
-        one["figure"] = re.sub(" (Caput|Cauda)$", "", one["name"])
-        yield {"id": code, "figure": one["figure"], "code": code}
     for number, star in names.items():
-        home = of.get(star.get("c"), {})
+        home = of.get(star.get("c"))
         yield {
             "id": f"HIP{number}",
             "popularity": bright.get(number),
             "star": star.get("name"),
-            "constellation": [home[at] for at in ("figure", "gen", "en") if home],
+            # Serpens has two parts.
+            "constellation": home
+            and [home["name"].removesuffix(" Cauda"), home["gen"], home["en"]],
         }
 
 
@@ -160,25 +158,4 @@ def currencies(sources: Sources) -> Iterator[Record]:
             "popularity": sources.words(names[code]),
             "name": [names[code], *sources.hand["currency_aliases"].get(code, ())],
             "code": code,
-        }
-
-
-def extensions(sources: Sources) -> Iterator[Record]:
-    """Yield file extensions that one language has alone, if that is a programming language."""
-    users: dict[str, list[tuple[str, bool]]] = defaultdict(list)
-    listed = r"(?s)name:\s+'([^('\n]+)'.*?extensions:\s+\[([^\]]*)\]"
-    for file in sorted((sources.npm / "linguist-languages/data").glob("*.js")):
-        text = file.read_text(encoding="utf-8")
-        for name, extensions in re.findall(listed, text):
-            used = re.findall(r"'(\.\w+)'", extensions)
-            for extension in used:
-                # Others than the first are often those of another tool.
-                usual = extension == used[0] and "type: 'programming'" in text
-                users[extension].append((name, usual))
-    for extension, [(language, usual), *others] in users.items():
-        yield {
-            "id": extension,
-            "popularity": sources.words(language),
-            "name": usual and not others and extension,
-            "language": language,
         }

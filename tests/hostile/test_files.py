@@ -15,7 +15,7 @@ from pytest_kbrel.baselines.format import load_tables, read_compressed, read_met
 from pytest_kbrel.baselines.reading import read_published
 from pytest_kbrel.errors import KbrelError, ModelError, StoreError
 from pytest_kbrel.facts.files import read_relations
-from pytest_kbrel.facts.question_set import Dump, _header
+from pytest_kbrel.facts.question_set import Columns, Dump, Rules, build_question_set
 from pytest_kbrel.facts.readers import FORMATS, Relations, read, read_own_facts
 from pytest_kbrel.models.arguments import parse_chat_args
 from pytest_kbrel.models.base import check_size
@@ -199,13 +199,20 @@ def test_outcomes_are_bounded_by_the_number_of_their_facts(tmp_path: Path) -> No
 
 
 def test_a_packed_dump_whose_first_line_has_no_end(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
     path = tmp_path / "d.csv.gz"
     path.write_bytes(gzip.compress(bytes(4 * MIB), 1))
     with pytest.raises(
         KbrelError,
         match=r"d.csv.gz:1: the line of column .*: found a line of more than 1 MiB",
     ):
-        _header(Dump(path=path, format="csv", quotes=True))
+        build_question_set(
+            Dump(path=path, format="csv", quotes=True),
+            Columns(),
+            (),
+            tmp_path / "out",
+            rules=Rules(),
+        )
 
 
 def test_a_parquet_file_of_a_few_bytes_that_stands_for_many(tmp_path: Path) -> None:
