@@ -265,7 +265,7 @@ def parse_answers(
         raise ModelError(
             f"{text}: no file named; the form is answers/FILE or answers/FOLDER, with the output of a batch"
         )
-    args = parse_backend_args(model_args, OPENAI_ARGS, "openai")[0]
+    args, _ = parse_backend_args(model_args, OPENAI_ARGS, "openai")
     named = "model" in args or "pretrained" in args
     requests = parse_openai(
         "openai/" + "answers" * (not named),

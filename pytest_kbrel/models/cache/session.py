@@ -186,13 +186,10 @@ class CachingModel(Model):
         ask: Callable[[Sequence[Q]], Batches[A]],
     ) -> list[A | Failed]:
         # Without a store nobody needs a key.
-        keys: dict[Q, str] = (
-            {}
-            if self.store is None
-            else {request: key_of(self._who, request) for request in requests}
-        )
+        keys: dict[Q, str] = {}
         stored: dict[str, Answer] = {}
         if self.store is not None:
+            keys = {request: key_of(self._who, request) for request in requests}
             with self._storing():
                 stored = self.store.get([*keys.values()], self._digest)
                 if self._journal is not None:
@@ -206,9 +203,7 @@ class CachingModel(Model):
         reused = sum(request in responses for request in requests)
         self.reused += reused
         self.on_answers(reused, False)
-        new = [
-            request for request in dict.fromkeys(requests) if request not in responses
-        ]
+        new = [of for of in dict.fromkeys(requests) if of not in responses]
         method = "score" if kind is Scored else "generate"
         for batch in self.meter.timed(method, ask(new)) if new else ():
             responses |= {new[position]: response for position, response in batch}
