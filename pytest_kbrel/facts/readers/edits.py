@@ -82,7 +82,9 @@ def _facts(form: str, path: Path, value: dict[str, Any]) -> Iterator[dict[str, A
             asked = _questions(value, item, paths[0])
             if each or is_needed:
                 _whole(asked, item, paths[0])
-            if asked:
+            # Public sets have questions without an answer, which their authors skip.
+            answered = is_needed or form == _OWN or _some(value, item, paths[1])
+            if asked and answered:
                 count += 1
                 yield {"role": name, **_fact(value, item, asked, paths[1:])}
     if not count:

@@ -97,7 +97,7 @@ class AnswersModel(OpenAIModel):
     def _generate(
         self, request: GenerateRequest, *, is_first: bool = False
     ) -> Generated | Failed:
-        if self._probes and self._file.wanted is not None:
+        if self._probes and self._file.wanted is not None and not request.lead:
             self._probes = False
             most = request.max_new_tokens + self._spec.chat.max_thinking_tokens
             self._file.wanted(PROBE, *self._question(request, most, ()))

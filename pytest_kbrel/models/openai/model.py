@@ -134,10 +134,10 @@ class OpenAIModel(ServedModel):
 
     def score_as_ready(self, requests: Sequence[ScoreRequest]) -> Batches[Scored]:
         """Yield each response of :meth:`score` with its position; raises as :meth:`generate_as_ready`."""
-        scorer = self._scorer
-        if why := scorer.unscorable:
+        if why := self.unscorable:
             yield [(position, Failed(error=why)) for position in range(len(requests))]
             return
+        scorer = self._scorer
         pairs, refused = scorer.encoder.read(requests, scorer.encoder.pair)
         if refused:
             yield [*refused]
@@ -185,7 +185,7 @@ class OpenAIModel(ServedModel):
             return Failed(error=NO_STEPS)
         if request.num_beams > 1:
             return Failed(error="a server of this kind has no beam search")
-        if request.lead and (why := self._scorer.unscorable):
+        if request.lead and (why := self.unscorable):
             return Failed(error=why)
         thinking = self._thinks and not request.lead
         reply = self._reply(request, thinking=thinking)

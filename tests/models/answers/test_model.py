@@ -195,6 +195,9 @@ def test_it_scores_nothing(rounds, tmp_path):
     assert "no probabilities" in BACKENDS[spec.backend].unscorable(spec)
     (result,) = AnswersModel(spec).score([ScoreRequest(prompt="a", continuation="b")])
     assert isinstance(result, Failed)
+    # Nor does it continue the beginning of an answer, of which no request is written.
+    asked = [ask("What?", lead="It is")]
+    assert rounds().export(read_spec("openai/judge"), asked) == {}
 
 
 @pytest.mark.parametrize("text", ["answers/", "answers"])
