@@ -251,7 +251,9 @@ def check_cases(settings: Settings, cases: Iterable[Case]) -> None:
             probe = PROBES[scored.probe]
             # Only all cases of a suite are blessed.
             out = f"remove {probe.name}: from the suite"
-            if not settings.baseline_update:
+            if not probe.scored:
+                out = "remove scores: authors from the suite"
+            elif not settings.baseline_update:
                 out = f'leave these cases out with -k "not {probe.name}"'
             raise KbrelError(
                 f"{scored.suite}::{scored.id}: {probe.title} needs token probabilities, and {spec.text} "

@@ -154,6 +154,10 @@ def test_the_scores_of_authors_can_be_gated(gate):
     assert cases["edits[forget]"]["metrics"]["truth_ratio"]["value"] == 1
     # No fact to keep has a wrong answer.
     assert cases["edits[keep]"]["metrics"]["preferred"]["value"] is None
+    flags = "--kb-model=openai/m", "--kb-export-requests=asked.jsonl"
+    refused = one_line(gate(EDITED, *flags, text=text)[0])
+    assert "gives none" in refused
+    assert "remove scores: authors from the suite" in refused
 
 
 def test_a_model_that_cannot_be_rounded_is_no_pass(gate):
