@@ -155,7 +155,7 @@ def test_the_scores_of_authors_can_be_gated(gate):
     # No fact to keep has a wrong answer.
     assert cases["edits[keep]"]["metrics"]["preferred"]["value"] is None
     flags = "--kb-model=openai/m", "--kb-export-requests=asked.jsonl"
-    refused = one_line(gate(EDITED, *flags, text=text)[0])
+    refused = gate(EDITED, *flags, text=text)[0].stderr.str()
     assert "gives none" in refused
     assert "remove scores: authors from the suite" in refused
 
